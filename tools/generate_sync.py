@@ -27,7 +27,7 @@ SUBSTITUTIONS = [
         (r"\basync (def|with|for)\b", r"\1"),
         (r"\bawait ", ""),
         (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
-        (r"\b(asynccontextmanager)\b", "contextmanager"),
+        (r"\basynccontextmanager\b", "contextmanager"),
         (r"\ba(close|iter|next)\(", r"\1("),
         (r"\bCoroutine\[Any, Any, ((?:[^\[\]]|\[[^\[\]]*\])+)\]", r"\1"),
         (r"\bAwaitable\[((?:[^\[\]]|\[[^\[\]]*\])+)\]", r"\1"),
@@ -60,38 +60,22 @@ def twin_of(source: str, *, name: str) -> str:
 
 def formatted(text: str, *, path: Path) -> str:
     """The text as ruff leaves it: imports sorted, the ones that the twin does not need removed."""
-    for command in (["check", "--fix-only", "--select", "E401,F401,I"], ["format"]):
-        arguments = [
-            sys.executable,
-            "-m",
-            "ruff",
-            *command,
-            "--quiet",
-            "--stdin-filename",
-            path,
-            "-",
-        ]
-        text = subprocess.run(
-            arguments, input=text, text=True, check=True, stdout=subprocess.PIPE, cwd=ROOT
-        ).stdout
+    for command in ("check --fix-only --select E401,F401,I", "format"):
+        ruff = [sys.executable, "-m", "ruff", *command.split(), "--quiet", "--stdin-filename"]
+        text = subprocess.check_output([*ruff, str(path), "-"], input=text, text=True, cwd=ROOT)
     return text
 
 
 def refresh(source: Path, target: Path, *, check: bool) -> bool:
     """Write one twin, or only compare it; true if it already was as generated."""
     old = target.read_text() if target.exists() else ""
-    new = ""
-    if source.exists():
-        new = formatted(twin_of(source.read_text(), name=source.name), path=target)
-    if old == new:
-        return True
-    if not check and new:
+    new = twin_of(source.read_text(), name=source.name) if source.exists() else ""
+    new = formatted(new, path=target)
+    if new and not check:
         target.write_text(new)
     names = (f"{target} (found)", f"{target} (generated)")
-    sys.stdout.writelines(
-        difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), *names)
-    )
-    return False
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *names))  # noqa: FBT003
+    return old == new
 
 
 def main() -> int:
