@@ -1,0 +1,277 @@
+"""What the runtime says about itself: a closed list of typed events and where they go.
+
+An event carries names, numbers and identifiers of jobs and backends, never arguments, results,
+addresses or the text of an exception.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+logger = logging.getLogger("onecommit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something an operator may want to know."""
+
+    name: ClassVar[str]
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStarted(Event):
+    """The worker is registered and claims."""
+
+    name = "worker.started"
+    worker: int
+    queues: str
+    """The queues and their concurrency, as on the command line: ``email:20 billing:5``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDraining(Event):
+    """The worker claims no more and waits for what runs."""
+
+    name = "worker.draining"
+    worker: int
+    running: int
+    released: int
+    """Attempts that were claimed but had not started; they are ready again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopped(Event):
+    """The worker has ended."""
+
+    name = "worker.stopped"
+    worker: int
+    completed: int
+    abandoned: int
+    """Attempts left to rescue: a thread that cannot be stopped, or a database that did not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFenced(Event):
+    """The runtime epoch was rotated: this process must not touch the store any more."""
+
+    name = "worker.fenced"
+    level = logging.CRITICAL
+    worker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReplaced(Event):
+    """This incarnation was declared dead and its attempts rescued; it continues as another one."""
+
+    name = "worker.replaced"
+    level = logging.WARNING
+    worker: int
+    successor: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconnecting(Event):
+    """The database did not answer; the operation is tried again after the pause."""
+
+    name = "database.reconnecting"
+    level = logging.WARNING
+    operation: str
+    failure: str
+    """Class of the exception; its text could hold an address."""
+    sqlstate: str | None
+    attempt: int
+    pause_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconnected(Event):
+    """The database answers again."""
+
+    name = "database.reconnected"
+    operation: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerReady(Event):
+    """A notice sent to ourselves came back: queues wake the worker, polling is only the safety net."""
+
+    name = "listener.ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSilent(Event):
+    """A notice sent to ourselves did not come back (a transaction pooler?): the worker polls."""
+
+    name = "listener.silent"
+    level = logging.WARNING
+    poll_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopFailed(Event):
+    """A background loop raised; it goes on after the pause."""
+
+    name = "loop.failed"
+    level = logging.ERROR
+    loop: str
+    failure: str
+    frames: str
+    pause_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopBlocked(Event):
+    """The event loop has not run for a while: heartbeats stop, so that other workers take over."""
+
+    name = "loop.blocked"
+    level = logging.ERROR
+    seconds: float
+    kind: str | None
+    """The job whose handler holds the loop, if one does."""
+    frames: str
+    """Where it is: file, line and function of the innermost frames."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopResumed(Event):
+    """The event loop runs again after it was blocked."""
+
+    name = "loop.resumed"
+    level = logging.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFailed(Event):
+    """A handler raised; the attempt is retried or, when none is left, moved to the dead letters."""
+
+    name = "attempt.failed"
+    level = logging.WARNING
+    job: int
+    kind: str
+    attempt: int
+    code: str
+    failure: str
+    frames: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleAttempt(Event):
+    """Another outcome closed this attempt first; what this process wanted to record was dropped."""
+
+    name = "attempt.stale"
+    level = logging.WARNING
+    job: int
+    kind: str
+    attempt: int
+    run_lease: int
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecycledAttempt(Event):
+    """The history that held this attempt is gone; nothing can be recorded about it any more."""
+
+    name = "attempt.recycled"
+    level = logging.ERROR
+    job: int
+    kind: str
+    attempt: int
+    run_lease: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedThenRaised(Event):
+    """A caller-owned attempt committed its completion, and its handler then ended another way."""
+
+    name = "attempt.completed_then_raised"
+    level = logging.WARNING
+    job: int
+    kind: str
+    attempt: int
+    exit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptWithoutCompletion(Event):
+    """A caller-owned handler returned its receipt, but its transaction did not commit."""
+
+    name = "attempt.receipt_without_completion"
+    level = logging.ERROR
+    job: int
+    kind: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoReceipt(Event):
+    """A caller-owned handler returned something that is not the receipt of its own attempt."""
+
+    name = "attempt.no_receipt"
+    level = logging.ERROR
+    job: int
+    kind: str
+    attempt: int
+    returned: str
+    """Class of what it returned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnresolvedAttempt(Event):
+    """The outcome of a caller-owned attempt is not known; a watcher goes on asking, nothing is issued."""
+
+    name = "attempt.unresolved"
+    level = logging.ERROR
+    job: int
+    kind: str
+    attempt: int
+    waited_seconds: float
+    holder_pid: int | None
+    """The backend whose open transaction holds the attempt, if one does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancellationIgnored(Event):
+    """A handler was asked to stop and still runs."""
+
+    name = "attempt.cancellation_ignored"
+    level = logging.WARNING
+    job: int
+    kind: str
+    attempt: int
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnded(Event):
+    """A child process of the supervisor ended by itself and is started again after the pause."""
+
+    name = "process.ended"
+    level = logging.ERROR
+    index: int
+    pid: int
+    exit_code: int
+    pause_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesGivenUp(Event):
+    """Child processes kept ending at once; the supervisor stops."""
+
+    name = "process.given_up"
+    level = logging.CRITICAL
+    failures: int
+
+
+Emit = Callable[[Event], None]
+
+
+def log_event(event: Event) -> None:
+    """Write the event to the ``onecommit`` logger as ``name key=value …``."""
+    if logger.isEnabledFor(event.level):
+        pairs = [f"{field.name}={getattr(event, field.name)}" for field in fields(event)]
+        logger.log(event.level, "%s", " ".join([event.name, *pairs]), extra={"event": event})
