@@ -1,6 +1,17 @@
 """Every exception that Onecommit raises on purpose.
 
 OnecommitError
+├── InvalidArgument             22023     an argument is refused, named by its field
+├── UsageError                  OC000     the call cannot work as written
+├── StaleAttempt                OC001     this attempt is closed, or the token is foreign
+├── SavepointRefused            OC002     finalization inside a savepoint
+├── FeatureDisabled             OC003     caller-owned completion is not enabled for the queue
+├── EpochFenced                 OC004     the store moved on to another runtime epoch
+├── TransactionTooOld           OC005     the transaction began before the claim, or long ago
+├── IsolationRefused            OC006     a claim outside READ COMMITTED
+├── LanesExhausted              OC007     no lane is left for a new queue or priority
+├── WorkerEnded                 OC008     this worker was declared dead
+├── StateRefused                OC009     the queue or job is in another state
 ├── StoreUnavailable            ASDUR103  the server did not answer, or the connection was lost
 ├── StoreMismatch               ASDUR115  this database is another store
 └── SchemaError                 OC010     the schema is not what this version needs
@@ -9,7 +20,11 @@ OnecommitError
     ├── SchemaTooNew                      it is newer
     ├── SchemaInconsistent                it is not what its history says
     └── SchemaBusy                        its lock is held by others for too long
+
+DiscardError stands beside the tree: a handler raises it.
 """
+
+# ruff: noqa: N818  names say what happened (StaleAttempt), not that it is an error
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -92,3 +107,113 @@ class SchemaBusy(SchemaError):
     ) -> None:
         super().__init__(message, remedy=remedy)
         self.blocking_pids = tuple(blocking_pids)
+
+
+class InvalidArgument(OnecommitError, ValueError):
+    """An argument is refused; nothing was written. The message never holds the value."""
+
+    code = "22023"
+
+    def __init__(
+        self, message: str, *, field: str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.field = field
+
+
+class UsageError(OnecommitError):
+    """The call cannot work as it is written."""
+
+
+class DiscardError(Exception):
+    """Raised by a handler whose job must not be tried again; the job goes to the dead letters."""
+
+
+# --- generated from sql/errors.csv by tools/generate_errors.py: edit that file ---
+
+
+class StaleAttempt(OnecommitError):
+    """The token does not name an open attempt: another outcome was recorded or the token is foreign."""
+
+    code = "OC001"
+    remedy = "Roll the transaction back and return; the job's current attempt decides."
+
+
+class SavepointRefused(OnecommitError):
+    """The finalization ran inside a savepoint."""
+
+    code = "OC002"
+    remedy = "Call it at the top level of the transaction: outside begin_nested() and nested atomic() and nested conn.transaction() blocks."
+
+
+class FeatureDisabled(OnecommitError):
+    """Caller-owned completion is not enabled for this queue."""
+
+    code = "OC003"
+    remedy = "Upgrade every worker of the queue and enable it."
+
+
+class EpochFenced(OnecommitError):
+    """The runtime epoch passed is not the active one."""
+
+    code = "OC004"
+    remedy = (
+        "Stop this process; start it again with the ONECOMMIT_EPOCH that the operator announced."
+    )
+
+
+class TransactionTooOld(OnecommitError):
+    """The transaction began before the claim or is older than the store allows."""
+
+    code = "OC005"
+    remedy = "Open the transaction only for the final writes and complete in it."
+
+
+class IsolationRefused(OnecommitError):
+    """The operation needs READ COMMITTED."""
+
+    code = "OC006"
+    remedy = "Run it in a READ COMMITTED transaction of its own."
+
+
+class LanesExhausted(OnecommitError):
+    """No free lane is left for a new queue or priority."""
+
+    code = "OC007"
+    remedy = "Run onecommit lanes add."
+
+
+class WorkerEnded(OnecommitError):
+    """The worker incarnation is unknown or was declared dead."""
+
+    code = "OC008"
+    remedy = "Register a new incarnation; its open attempts were or will be rescued."
+
+
+class StateRefused(OnecommitError):
+    """The queue or job is not in a state that allows this."""
+
+    code = "OC009"
+    remedy = "Read its state and decide again."
+
+
+_BY_SQLSTATE: dict[str, type[OnecommitError]] = {
+    "OC001": StaleAttempt,
+    "OC002": SavepointRefused,
+    "OC003": FeatureDisabled,
+    "OC004": EpochFenced,
+    "OC005": TransactionTooOld,
+    "OC006": IsolationRefused,
+    "OC007": LanesExhausted,
+    "OC008": WorkerEnded,
+    "OC009": StateRefused,
+}
+# --- end of the generated block ---
+
+
+def from_sqlstate(sqlstate: str | None, message: str) -> OnecommitError | None:
+    """The error for what a Onecommit function raised; None if the error is the database's own."""
+    if sqlstate == InvalidArgument.code:
+        return InvalidArgument(message)
+    error = _BY_SQLSTATE.get(sqlstate or "")
+    return None if error is None else error(message)
