@@ -1,0 +1,8 @@
+"""The worker runs on asyncio only."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
