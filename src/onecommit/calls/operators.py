@@ -1,0 +1,46 @@
+"""What operators do to jobs and queues; each names who did it and why."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from onecommit.calls.call import Call, Routine, Rows, read_nothing
+from onecommit.calls.literals import integer_array, optional_text
+from onecommit.domain.identity import JobId
+
+_ON_JOBS = {"p_job_ids": "bigint[]", "p_actor": "text", "p_reason": "text", "p_epoch": "bigint"}
+_ON_A_QUEUE = {"p_queue": "text", "p_actor": "text", "p_reason": "text", "p_epoch": "bigint"}
+
+CANCEL_JOBS = Routine("cancel_jobs", _ON_JOBS, ("job_id", "result"))
+RETRY_DEAD_JOBS = Routine("retry_dead_jobs", _ON_JOBS, ("job_id", "result"))
+PURGE_DEAD_JOBS = Routine("purge_dead_jobs", _ON_JOBS, ("job_id", "result"))
+PAUSE_QUEUE = Routine("pause_queue", _ON_A_QUEUE, ("pause_queue",))
+RESUME_QUEUE = Routine("resume_queue", _ON_A_QUEUE, ("resume_queue",))
+
+
+class JobResult(StrEnum):
+    """What an operation did to one job."""
+
+    CANCELLED = "cancelled"
+    ALREADY_FINISHED = "already_finished"
+    RETRIED = "retried"
+    PURGED = "purged"
+    NOT_FOUND = "not_found"
+
+
+def on_jobs(
+    routine: Routine, job_ids: Sequence[int], *, actor: str, reason: str | None, epoch: int
+) -> Call[dict[JobId, JobResult]]:
+    """Cancel, retry or purge jobs: `routine` says which."""
+    arguments = (integer_array(list(job_ids)), actor, optional_text(reason), str(epoch))
+    return Call(routine, arguments, _read_results)
+
+
+def on_queue(
+    routine: Routine, queue: str, *, actor: str, reason: str | None, epoch: int
+) -> Call[None]:
+    """Pause or resume a queue: `routine` says which."""
+    return Call(routine, (queue, actor, optional_text(reason), str(epoch)), read_nothing)
+
+
+def _read_results(rows: Rows) -> dict[JobId, JobResult]:
+    return {JobId(job_id): JobResult(result) for job_id, result in rows}

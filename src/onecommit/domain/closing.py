@@ -1,0 +1,49 @@
+"""What the worker asks the store to record about attempts, and what it answers."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.job import Outcome
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Any other end of an attempt.
+
+    `retried` counts and becomes `failed` when attempts are exhausted; `snoozed` does not count, and
+    with no delay puts the job back at once.
+    """
+
+    attempt: Attempt
+    outcome: Outcome
+    delay_us: int = 0
+    code: str | None = None
+    detail: str | None = None
+
+
+class Verdict(StrEnum):
+    """Why a closing was not recorded."""
+
+    STALE = "stale"
+    """Another outcome closed the attempt."""
+    RECYCLED = "recycled"
+    """The chapter that held the attempt is gone."""
+    BUSY = "busy"
+    """A transaction that is finalizing the attempt still runs."""
+
+
+class Loss(NamedTuple):
+    """An item that was not recorded; every item without one was."""
+
+    position: int
+    """Of the item in the list passed, from 0."""
+    verdict: Verdict
+
+
+class Cancellation(NamedTuple):
+    """A running attempt that an operator asked to stop."""
+
+    job_id: int
+    run_lease: int

@@ -1,0 +1,44 @@
+"""What a handler may return instead of a plain result."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Complete the job with this JSON result."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Run the job again after the delay; this run does not count as an attempt."""
+
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Count this attempt as failed and try again after the delay, while attempts are left."""
+
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Give up: the job goes to the dead letters."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the job as cancelled."""
+
+    reason: str
+
+
+Unfinished = Snooze | RetryAfter | Discard | Cancel
+"""The outcomes that leave the job uncompleted; a caller-owned handler may return them too."""

@@ -1,0 +1,77 @@
+"""How a store is reached."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Self
+from uuid import UUID
+
+from onecommit.domain.queue import checked_name
+from onecommit.errors import InvalidArgument, UsageError
+
+LONGEST_SCHEMA_NAME = 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """Where the store is, which one it is meant to be, and how patient its clients are.
+
+    `store_id` and `epoch` bind the process to one store: without them the process adopts what it
+    finds, with a warning.
+    """
+
+    dsn: str = field(repr=False)
+    schema: str = "onecommit"
+    store_id: UUID | None = None
+    epoch: int | None = None
+    min_size: int = 1
+    max_size: int = 10
+    transaction_pooler: bool = False
+    """The DSN leads to pgbouncer or the like in transaction mode: no prepared statements, no LISTEN."""
+    connect_timeout: timedelta = timedelta(seconds=10)
+    operation_timeout: timedelta = timedelta(seconds=30)
+    """A statement that takes longer is cancelled, and a server that does not answer is given up."""
+    application_name: str = "onecommit"
+
+    def __post_init__(self) -> None:
+        if not self.dsn:
+            raise UsageError(
+                "no DSN is set", remedy="Set ONECOMMIT_DSN, or pass dsn=..., or use App.embedded()."
+            )
+        checked_name(self.schema, field="schema")
+        if len(self.schema.encode()) > LONGEST_SCHEMA_NAME:
+            raise InvalidArgument("`schema` is longer than 63 bytes", field="schema")
+        if not 0 <= self.min_size <= self.max_size or self.max_size < 1:
+            raise InvalidArgument("`max_size` is below 1 or below `min_size`", field="max_size")
+        for name in ("connect_timeout", "operation_timeout"):
+            if getattr(self, name) <= timedelta(0):
+                raise InvalidArgument(f"`{name}` is not positive", field=name)
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str] = os.environ, **explicit: object
+    ) -> Self:
+        """Explicit settings that are not None, completed from ONECOMMIT_DSN, _STORE_ID, _EPOCH."""
+        known: dict[str, object] = {"dsn": environment.get("ONECOMMIT_DSN", "")}
+        if store_id := environment.get("ONECOMMIT_STORE_ID"):
+            known["store_id"] = _uuid(store_id)
+        if epoch := environment.get("ONECOMMIT_EPOCH"):
+            known["epoch"] = _epoch(epoch)
+        known |= {name: value for name, value in explicit.items() if value is not None}
+        return cls(**known)  # type: ignore[arg-type]  # checked above, name by name
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidArgument(
+            "ONECOMMIT_STORE_ID is not a UUID", field="ONECOMMIT_STORE_ID"
+        ) from None
+
+
+def _epoch(text: str) -> int:
+    if not text.isdecimal() or not text.isascii():
+        raise InvalidArgument("ONECOMMIT_EPOCH is not a number", field="ONECOMMIT_EPOCH")
+    return int(text)

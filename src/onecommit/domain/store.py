@@ -1,0 +1,17 @@
+"""What a store says about itself, and what its ring does."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from onecommit.domain.identity import Epoch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """Identity and versions of a store."""
+
+    store_id: UUID
+    schema_version: int
+    active_epoch: Epoch | None
+    reader_min: int
+    writer_min: int
