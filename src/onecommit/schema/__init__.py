@@ -1,0 +1,28 @@
+"""The schema manager: status, script, apply, epochs."""
+
+from onecommit.schema.apply import apply
+from onecommit.schema.bundle import Bundle, packaged_bundle, read_bundle
+from onecommit.schema.epochs import EpochReport, ensure_epoch, initialize_epoch, rotate_epoch
+from onecommit.schema.lock import Patience
+from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
+from onecommit.schema.report import SchemaReport, SchemaState
+from onecommit.schema.script import script
+from onecommit.schema.status import status
+
+__all__ = [
+    "DEFAULT_SCHEMA",
+    "Bundle",
+    "EpochReport",
+    "Patience",
+    "SchemaReport",
+    "SchemaState",
+    "apply",
+    "checked_schema_name",
+    "ensure_epoch",
+    "initialize_epoch",
+    "packaged_bundle",
+    "read_bundle",
+    "rotate_epoch",
+    "script",
+    "status",
+]

@@ -1,0 +1,198 @@
+"""The runtime epoch: activated once, then rotated to fence every process of the old one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import LiteralString
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection, errors, sql
+
+from onecommit.errors import EpochFenced, InvalidArgument, StoreMismatch
+from onecommit.schema.bundle import packaged_bundle
+from onecommit.schema.lock import Patience, schema_lock
+from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
+from onecommit.schema.report import SchemaReport
+from onecommit.schema.session import owner_session
+from onecommit.schema.status import assess_connected, require_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochReport:
+    """The identity that a deployment must be given, and the epoch that was active before."""
+
+    store_id: UUID
+    epoch: int
+    previous: int | None
+
+
+def initialize_epoch(
+    dsn: str = "",
+    *,
+    actor: str,
+    reason: str,
+    schema: str = DEFAULT_SCHEMA,
+    store_id: UUID | None = None,
+    candidate: int | None = None,
+    patience: Patience | None = None,
+) -> EpochReport:
+    """Activate the first epoch of a store, once; a store that has one raises EpochFenced.
+
+    The candidate defaults to the database clock in unix milliseconds, so that two copies of a store diverge.
+    """
+    with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
+        return session.initialize(actor=actor, reason=reason, candidate=candidate)
+
+
+def ensure_epoch(
+    dsn: str = "",
+    *,
+    actor: str,
+    reason: str,
+    schema: str = DEFAULT_SCHEMA,
+    store_id: UUID | None = None,
+    patience: Patience | None = None,
+) -> EpochReport:
+    """The active epoch, activated first if there is none."""
+    with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
+        return session.current() or session.initialize(actor=actor, reason=reason, candidate=None)
+
+
+def rotate_epoch(
+    dsn: str = "",
+    *,
+    expected: int,
+    actor: str,
+    reason: str,
+    schema: str = DEFAULT_SCHEMA,
+    store_id: UUID | None = None,
+    candidate: int | None = None,
+    patience: Patience | None = None,
+) -> EpochReport:
+    """Replace the expected active epoch by a greater one; another active epoch raises EpochFenced.
+
+    Every process of the old epoch is refused from then on.
+    """
+    with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
+        return session.rotate(expected=expected, actor=actor, reason=reason, candidate=candidate)
+
+
+@contextmanager
+def _epoch_session(
+    dsn: str, *, schema: str, store_id: UUID | None, patience: Patience | None
+) -> Iterator["_EpochSession"]:
+    """A compatible store whose mutations in flight have ended and whose new ones wait."""
+    checked_schema_name(schema)
+    patience = patience or Patience()
+    with owner_session(dsn, schema=schema, patience=patience) as connection:
+        report = assess_connected(connection, packaged_bundle(), schema=schema)
+        require_store(report, store_id)
+        report.require_compatible()
+        lock = schema_lock(connection, schema)
+        if lock is not None:
+            lock.acquire(connection, patience)
+        yield _EpochSession(connection, report)
+
+
+class _EpochSession:
+    def __init__(self, connection: Connection, report: SchemaReport) -> None:
+        self._connection = connection
+        self._report = report
+
+    def current(self) -> EpochReport | None:
+        epoch = self._report.active_epoch
+        return None if epoch is None else self._announce(epoch, previous=None)
+
+    def initialize(self, *, actor: str, reason: str, candidate: int | None) -> EpochReport:
+        epoch = self._activate(
+            "select {}(p_store_id => %(store_id)s, p_candidate => %(candidate)s,"
+            " p_actor => %(actor)s, p_reason => %(reason)s)",
+            "initialize_epoch",
+            actor=actor,
+            reason=reason,
+            candidate=candidate,
+        )
+        return self._announce(epoch, previous=None)
+
+    def rotate(
+        self, *, expected: int, actor: str, reason: str, candidate: int | None
+    ) -> EpochReport:
+        epoch = self._activate(
+            "select {}(p_store_id => %(store_id)s, p_expected => %(expected)s,"
+            " p_candidate => %(candidate)s, p_actor => %(actor)s, p_reason => %(reason)s)",
+            "rotate_epoch",
+            actor=actor,
+            reason=reason,
+            candidate=candidate,
+            expected=expected,
+        )
+        return self._announce(epoch, previous=expected)
+
+    def _activate(
+        self,
+        query: LiteralString,
+        function: LiteralString,
+        *,
+        actor: str,
+        reason: str,
+        candidate: int | None,
+        expected: int | None = None,
+    ) -> int:
+        parameters = {
+            "store_id": self._report.store_id,
+            "candidate": candidate or self._next_candidate(),
+            "actor": _said("actor", actor),
+            "reason": _said("reason", reason),
+            "expected": expected,
+        }
+        call = sql.SQL(query).format(sql.Identifier(self._report.schema, function))
+        with _refusals(), self._connection.transaction():
+            row = self._connection.execute(call, parameters).fetchone()
+        assert row is not None  # noqa: S101  a scalar function returns one row
+        return int(row[0])
+
+    def _next_candidate(self) -> int:
+        """Unix milliseconds on the database clock, but above every earlier epoch."""
+        history = sql.Identifier(self._report.schema, "runtime_epoch_history")
+        query = sql.SQL(
+            "select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, max(epoch) + 1)"
+            " from {}"
+        )
+        row = self._connection.execute(query.format(history)).fetchone()
+        assert row is not None  # noqa: S101  an aggregate returns one row
+        return int(row[0])
+
+    def _announce(self, epoch: int, *, previous: int | None) -> EpochReport:
+        assert self._report.store_id is not None  # noqa: S101  the report is compatible
+        return EpochReport(store_id=self._report.store_id, epoch=epoch, previous=previous)
+
+
+def _said(field: str, text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise InvalidArgument(
+            f"{field}: must not be empty; it is kept in the epoch history", field=field
+        )
+    return text
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn the SQLSTATEs of the epoch functions into our errors."""
+    try:
+        yield
+    except errors.InvalidParameterValue as error:
+        raise InvalidArgument(
+            "candidate: must be greater than every earlier epoch", field="candidate"
+        ) from error
+    except psycopg.Error as error:
+        match error.sqlstate:
+            case "OC004":
+                raise EpochFenced(
+                    "the active epoch is not the expected one, and nothing was changed",
+                    remedy="Read it with `onecommit status` and decide again.",
+                ) from error
+            case "OC009":
+                raise StoreMismatch("this database holds another store") from error
+            case _:
+                raise

@@ -1,0 +1,98 @@
+"""The SQL text of each step of a migration, the same for `apply` and for the script."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onecommit.schema.bundle import Bundle, Migration
+from onecommit.schema.naming import render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """SQL for one transaction; it refuses to run from any other version than the one it expects."""
+
+    title: str
+    version: int
+    """The schema version that the step expects and, if it is a migration, the one before it."""
+    text: str
+
+
+def migration_step(bundle: Bundle, migration: Migration, *, schema: str) -> Step:
+    """Apply one migration and record it."""
+    before = migration.version - 1
+    parts = [
+        _expect_history(bundle.migrations[:before]) if before else _CREATE_SCHEMA,
+        migration.text.strip(),
+        _record_migration(migration),
+        _REVOKE_PUBLIC,
+    ]
+    title = f"migration {migration.version:04} ({migration.name})"
+    return Step(title=title, version=before, text=_join(parts, schema))
+
+
+def routines_step(bundle: Bundle, *, schema: str) -> Step:
+    """Install every routine again; grants on a routine outlive its replacement."""
+    parts = [
+        _expect_history(bundle.migrations),
+        "set local check_function_bodies = off;",
+        *(f'drop routine if exists "@schema@".{name};' for name in bundle.dropped_routines),
+        *(routine.text.strip() for routine in bundle.routines),
+        _REVOKE_PUBLIC,
+        _record_routines(bundle),
+    ]
+    title = f"routines of {bundle.package_version}"
+    return Step(title=title, version=bundle.version, text=_join(parts, schema))
+
+
+def pending_steps(bundle: Bundle, installed_version: int, *, schema: str) -> list[Step]:
+    """The steps from an installed version (0: none) to the bundle's."""
+    pending = bundle.migrations[installed_version:]
+    migrations = [migration_step(bundle, migration, schema=schema) for migration in pending]
+    return [*migrations, routines_step(bundle, schema=schema)]
+
+
+# The owner of a schema that exists need not have CREATE on the database, so `if not exists` would not do.
+_CREATE_SCHEMA = """\
+do $guard$
+begin
+    if to_regnamespace('"@schema@"') is null then
+        create schema "@schema@";
+    elsif exists (select from pg_depend
+                  where refclassid = 'pg_namespace'::regclass and refobjid = '"@schema@"'::regnamespace
+                    and classid <> 'pg_default_acl'::regclass) then
+        raise exception 'the schema is not empty' using errcode = 'OC010';
+    end if;
+end $guard$;"""
+
+_REVOKE_PUBLIC = 'revoke all on all routines in schema "@schema@" from public;'
+
+
+def _expect_history(migrations: Sequence[Migration]) -> str:
+    expected = ",".join(f"{migration.version}:{migration.sha256}" for migration in migrations)
+    return f"""\
+do $guard$
+begin
+    if (select string_agg(version || ':' || sha256, ',' order by version) from "@schema@".schema_migration)
+        is distinct from '{expected}' then
+        raise exception 'the migration history is not the expected one' using errcode = 'OC010';
+    end if;
+end $guard$;"""  # noqa: S608  hashes and numbers
+
+
+def _record_migration(migration: Migration) -> str:
+    return f"""\
+insert into "@schema@".schema_migration (version, name, sha256)
+values ({migration.version}, '{migration.name}', '{migration.sha256}');"""  # noqa: S608  from our files
+
+
+def _record_routines(bundle: Bundle) -> str:
+    return f"""\
+insert into "@schema@".routine_install (package_version, routines_sha256)
+values ('{bundle.package_version}', '{bundle.routines_sha256}')
+on conflict (singleton) do update set
+    package_version = excluded.package_version, routines_sha256 = excluded.routines_sha256,
+    installed_at = clock_timestamp();"""  # noqa: S608  our own version and hash
+
+
+def _join(parts: Sequence[str], schema: str) -> str:
+    return render("\n\n".join(parts), schema) + "\n"
