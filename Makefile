@@ -20,7 +20,7 @@ setup: $(STAMP)  ## install what is missing: system packages (as root), the lock
 # Touched last: an interrupted installation starts again. Once it exists nothing here needs the network.
 $(STAMP): requirements/dev.lock pyproject.toml
 	@bash tools/make_venv.sh $(VENV) $(PYTHON)
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
