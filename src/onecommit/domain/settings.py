@@ -25,8 +25,7 @@ class StoreSettings:
     schema: str = "onecommit"
     store_id: UUID | None = None
     epoch: int | None = None
-    min_size: int = 1
-    max_size: int = 10
+    max_connections: int = 10
     transaction_pooler: bool = False
     """The DSN leads to pgbouncer or the like in transaction mode: no prepared statements, no LISTEN."""
     connect_timeout: timedelta = timedelta(seconds=10)
@@ -42,8 +41,8 @@ class StoreSettings:
         checked_name(self.schema, field="schema")
         if len(self.schema.encode()) > LONGEST_SCHEMA_NAME:
             raise InvalidArgument("`schema` is longer than 63 bytes", field="schema")
-        if not 0 <= self.min_size <= self.max_size or self.max_size < 1:
-            raise InvalidArgument("`max_size` is below 1 or below `min_size`", field="max_size")
+        if self.max_connections < 1:
+            raise InvalidArgument("`max_connections` is below 1", field="max_connections")
         for name in ("connect_timeout", "operation_timeout"):
             if getattr(self, name) <= timedelta(0):
                 raise InvalidArgument(f"`{name}` is not positive", field=name)

@@ -1,0 +1,64 @@
+"""What the server or the connection raised, as our errors."""
+
+import psycopg
+from psycopg import errors
+
+from onecommit.errors import (
+    OnecommitError,
+    SchemaMissing,
+    StoreUnavailable,
+    UsageError,
+    from_sqlstate,
+)
+
+CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
+"""Rolled back as a whole by the server and right to try again."""
+
+
+def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
+    """Our error for what happened while `doing`; None for one that only a defect explains."""
+    message = error.diag.message_primary or "refused"
+    ours = from_sqlstate(error.sqlstate, message)
+    if ours is not None:
+        return ours
+    match error:
+        case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable():
+            return SchemaMissing(f"{doing} is not installed under this schema name")
+        case errors.InsufficientPrivilege():
+            return UsageError(
+                f"the login may not use {doing}",
+                remedy="Grant its role what `onecommit provision --print` lists.",
+            )
+        case errors.ReadOnlySqlTransaction():
+            return StoreUnavailable(
+                "the server is read-only",
+                remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
+            )
+        case errors.QueryCanceled():
+            return StoreUnavailable(
+                f"{doing} took longer than the operation timeout and was cancelled",
+                remedy="Look for locks that others hold, or raise operation_timeout.",
+            )
+        case errors.SerializationFailure() | errors.DeadlockDetected():
+            return StoreUnavailable(f"{doing} met concurrent changes again and again")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return StoreUnavailable(
+                f"the connection was lost during {doing}; it may or may not have taken effect"
+            )
+        case _:
+            return None
+
+
+def unreachable(error: psycopg.Error) -> StoreUnavailable:
+    """Why no connection could be made; the driver's text could hold the address, so it stays below."""
+    match error:
+        case errors.ConnectionTimeout():
+            return StoreUnavailable("the server did not answer in time")
+        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
+            return StoreUnavailable("the server refused the login")
+        case errors.InvalidCatalogName():
+            return StoreUnavailable("the database does not exist")
+        case errors.TooManyConnections():
+            return StoreUnavailable("the server has no connection left")
+        case _:
+            return StoreUnavailable("the server could not be reached, or refused the connection")
