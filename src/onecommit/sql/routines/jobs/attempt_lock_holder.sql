@@ -1,0 +1,10 @@
+-- The backend that holds the attempt's lock, or null. Internal.
+create or replace function "@schema@".attempt_lock_holder(p_job_id bigint, p_run_lease bigint) returns integer
+language sql volatile as $$
+    select l.pid from pg_catalog.pg_locks l
+    where l.locktype = 'advisory' and l.granted and l.objsubid = 2
+      and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+      and l.classid = '"@schema@".completion'::regclass::oid
+      and l.objid = ("@schema@".attempt_key(p_job_id, p_run_lease)::bigint & 4294967295)::oid
+    limit 1
+$$;

@@ -1,0 +1,14 @@
+-- A ready row with its completion, if any, as a view row. Claimed is told from the lane's state. Internal.
+create or replace function "@schema@".attempt_view(p_ready "@schema@".ready) returns setof "@schema@".job_view
+language sql stable as $$
+    select p_ready.job_id,
+           case when c.outcome is not null then c.outcome::text when t.claimed then 'running' else 'ready' end,
+           l.queue, l.priority::integer, p_ready.kind, p_ready.attempt + t.claimed::integer, p_ready.max_attempts::integer,
+           p_ready.run_lease::bigint + (t.claimed and p_ready.lane <> 0)::integer, p_ready.created_at, null::timestamptz, c.finished_at,
+           c.outcome::text, null::text, p_ready.args::text, p_ready.options::text, null::text, c.detail::text
+    from "@schema@".lane l
+    cross join lateral "@schema@".lane_state(l.lane) s
+    cross join lateral (select p_ready.lane = 0 or p_ready.seq <= s.frontier and not p_ready.seq <@ (s.old_holes + s.new_holes) as claimed) t
+    left join "@schema@".completion c on c.slot = p_ready.slot and c.lane = p_ready.lane and c.seq = p_ready.seq
+    where l.lane = p_ready.lane
+$$;

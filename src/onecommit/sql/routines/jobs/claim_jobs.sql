@@ -1,0 +1,51 @@
+-- Guarantee: each committed ready row is handed out exactly once; the same (worker, request) returns the same batches.
+-- Worker. READ COMMITTED only: each look must be a new snapshot taken after its locks.
+-- Locks: schema (shared), request, worker (shared), then lane by lane: lane (try), settled generations (try).
+-- Raises OC004, OC006, OC008, 22023.
+create or replace function "@schema@".claim_jobs(p_worker bigint, p_request bigint, p_queue text, p_limit integer,
+    p_lifetime_us bigint, p_sleep boolean, p_epoch bigint) returns setof "@schema@".claimed_batch
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_now timestamptz;
+    v_paused boolean;
+    v_lane "@schema@".lane;
+    v_claim record;
+    v_left integer := p_limit;
+    v_busy boolean := false;
+    v_pending boolean := false;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'claim_jobs needs READ COMMITTED' using errcode = 'OC006';
+    end if;
+    if p_limit is null or p_limit not between 1 and 10000 or p_request is null or p_lifetime_us <= 0 then
+        raise exception 'limit: must be 1 to 10000; request: must not be null; lifetime_us: must be positive' using errcode = '22023';
+    end if;
+    perform "@schema@".enter_runtime(p_epoch);
+    perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request));
+    perform "@schema@".enter_worker(p_worker);
+    return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
+    if found then
+        return query select s.* from "@schema@".claim_summary('more') s;
+        return;
+    end if;
+    perform "@schema@".mark_sleeper(p_queue, p_sleep);
+    select q.paused into v_paused from "@schema@".queue q where q.queue = p_queue;
+    if v_paused then
+        return query select s.* from "@schema@".claim_summary('paused') s;
+        return;
+    end if;
+    v_now := "@schema@".store_now();
+    for v_lane in select l.* from "@schema@".lanes_in_order(p_queue, v_now) l loop
+        v_claim := "@schema@".claim_lane(v_lane.lane, v_lane.number_seq, v_lane.generation_seq, p_worker, p_request,
+            v_left, v_now, v_now + p_lifetime_us * interval '1 microsecond', p_epoch);
+        v_busy := v_busy or v_claim.busy;
+        v_pending := v_pending or v_claim.pending;
+        if (v_claim.batch).seqs is not null then
+            return next v_claim.batch;
+            v_left := v_left - cardinality((v_claim.batch).seqs);
+            exit when v_left <= 0;
+        end if;
+    end loop;
+    return query select s.* from "@schema@".claim_summary(
+        case when v_left <= 0 then 'more' when v_busy then 'busy' when v_pending then 'pending' else 'empty' end) s;
+end $$;

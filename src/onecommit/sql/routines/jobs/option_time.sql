@@ -1,0 +1,14 @@
+-- A timestamp option with its offset, or null when absent; else 22023 that names the key. Internal.
+create or replace function "@schema@".option_time(p_options jsonb, p_key text) returns timestamptz
+language plpgsql stable as $$
+declare
+    v_value text := p_options ->> p_key;
+begin
+    if v_value is null then
+        return null;
+    end if;
+    if v_value !~ '^\d{4,6}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)$' then
+        raise exception '%: must be an ISO 8601 timestamp with an offset', p_key using errcode = '22023';
+    end if;
+    return v_value::timestamptz;
+end $$;

@@ -1,0 +1,41 @@
+-- Guarantee: the oldest chapter's three children are truncated only if every ready row in them is closed, and no lane
+-- forgets where it stands. Internal, for the one tender; strictly oldest first. Model: models/ring_reclaim.pml.
+-- Locks: ready child (share: readers go on, an uncommitted enqueue makes it fail), lanes (try), then the three children
+-- exclusively. Proving under ACCESS EXCLUSIVE would stop claims for seconds at 10^7 rows.
+create or replace function "@schema@".reclaim_chapter() returns table (action text, chapter integer)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_head constant integer := pg_sequence_last_value('"@schema@".head_fence'::regclass);
+    v_ring "@schema@".ring;
+    v_oldest integer;
+    v_slot smallint;
+    v_kept interval;
+    v_closed_at timestamptz;
+begin
+    select * into v_ring from "@schema@".ring r;
+    v_oldest := v_ring.reclaimed + 1;
+    v_slot := "@schema@".ring_slot(v_oldest);
+    v_kept := case when v_head + 1 - v_oldest >= 6 then least(v_ring.retention_floor, v_ring.retention) else v_ring.retention end;
+    select c.closed_at into v_closed_at from "@schema@".chapter c where c.chapter = v_oldest;
+    if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept or "@schema@".chapter_is_open(v_slot) then
+        return;
+    end if;
+    execute format('lock table only %I.ready_%s in share mode', '@schema@', v_slot);
+    -- New statements from here on: they see all that committed before the lock was granted.
+    if (select count(*) from "@schema@".ready r where r.slot = v_slot)
+        <> (select count(*) from "@schema@".completion c where c.slot = v_slot) then
+        return;
+    end if;
+    if not "@schema@".save_lanes(v_slot) then
+        return query select 'blocked', v_oldest;
+        return;
+    end if;
+    -- From here on closers of this chapter are refused, even if the truncation fails: the next call goes on with it.
+    perform setval('"@schema@".tail_fence', v_oldest + 1, true);
+    execute format('truncate only %1$I.ready_%2$s, only %1$I.claim_%2$s, only %1$I.completion_%2$s', '@schema@', v_slot);
+    delete from "@schema@".pre_closed p where p.chapter <= v_oldest;
+    update "@schema@".ring r set reclaimed = v_oldest;
+    delete from "@schema@".chapter c where c.chapter < v_oldest - 100;
+    return query select 'reclaim', v_oldest;
+end $$;

@@ -1,0 +1,13 @@
+-- Guarantee: claims of the queue hand out work again, and sleeping workers are woken at commit. Operator.
+-- Locks: schema (shared), queue row. Raises OC004, OC009 (no such queue), 22023.
+create or replace function "@schema@".resume_queue(p_queue text, p_actor text, p_reason text, p_epoch bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform "@schema@".enter_runtime(p_epoch);
+    perform "@schema@".record_action('resume_queue', p_queue, p_actor, p_reason);
+    update "@schema@".queue q set paused = false where q.queue = p_queue;
+    if not found then
+        raise exception 'there is no such queue' using errcode = 'OC009', hint = 'Names of queues: list_queues().';
+    end if;
+    perform pg_notify('@schema@', 'r' || l.lane) from "@schema@".lane l where l.queue = p_queue;
+end $$;
