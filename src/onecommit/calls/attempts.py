@@ -88,12 +88,13 @@ def claim_jobs(
     request: int,
     limit: int,
     lifetime_us: int | None,
-    sleep: bool,
+    sleep: bool | None,
     epoch: int,
 ) -> Call[Claim]:
     """Claim up to `limit` jobs. The same worker and request again returns the same jobs.
 
-    `sleep` asks producers to notify: pass it when the worker waits for a notice if nothing is there.
+    `sleep` asks producers to notify: true when the worker waits for a notice if nothing is there,
+    false when a notice has just woken it, None to leave what other workers asked for.
     """
     arguments = (
         str(worker),
@@ -101,7 +102,7 @@ def claim_jobs(
         queue,
         str(limit),
         optional_text(lifetime_us),
-        boolean(sleep),
+        None if sleep is None else boolean(sleep),
         str(epoch),
     )
     return Call(CLAIM_JOBS, arguments, _read_claim)
