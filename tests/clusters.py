@@ -1,0 +1,94 @@
+"""The PostgreSQL servers that the tests run on: one for each major, started when a test first needs it."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from onecommit.embedded import EmbeddedPostgres
+
+from tests.template import install_schema
+
+MAJORS = (15, 18)
+PG15_BIN = Path(os.environ.get("ONECOMMIT_PG15_BIN", "/usr/lib/postgresql/15/bin"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A database that belongs to one test."""
+
+    name: str
+    dsn: str
+    cluster: "Cluster"
+
+    def connect(self, **options) -> psycopg.Connection:
+        """A connection in autocommit mode, as superuser."""
+        return psycopg.connect(self.dsn, autocommit=True, **options)
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """A running server of one major, with fsync on, and its template database."""
+
+    major: int
+    server: EmbeddedPostgres
+
+    @cached_property
+    def template(self) -> str:
+        """A database with the schema, made when first asked for."""
+        self._execute("create database onecommit_template")
+        install_schema(self.server.dsn("onecommit_template"))
+        return "onecommit_template"
+
+    @contextmanager
+    def database(self, *, template: str = "template0") -> Iterator[Database]:
+        """A fresh database, dropped afterwards whoever is still connected."""
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        # wal_log copies a small database faster than file_copy, which needs two checkpoints.
+        self._execute(f"create database {name} template {template} strategy wal_log")
+        try:
+            yield Database(name=name, dsn=self.server.dsn(name), cluster=self)
+        finally:
+            self._execute(f"drop database {name} with (force)")
+
+    def _execute(self, statement: str) -> None:
+        """Connect anew each time, because a test may have restarted the server."""
+        with psycopg.connect(self.server.dsn(), autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@dataclass
+class Clusters:
+    """All servers of this test process; each pytest-xdist worker has its own."""
+
+    _started: dict[int, Cluster] = field(default_factory=dict)
+
+    def get(self, major: int) -> Cluster:
+        """The running server of a major."""
+        if major not in self._started:
+            server = EmbeddedPostgres(bin_dir=binaries(major)).start()
+            self._started[major] = Cluster(major=major, server=server)
+        return self._started[major]
+
+    def stop(self) -> None:
+        """Stop them all; their data is temporary, so there is nothing to save."""
+        for cluster in self._started.values():
+            cluster.server.stop("immediate")
+
+
+def binaries(major: int) -> Path | None:
+    """Where a major's programs are; None means those that the package brings."""
+    if major != 15:
+        return None
+    if not (PG15_BIN / "postgres").exists():
+        reason = f"PostgreSQL 15 is missing from {PG15_BIN}: install it or set ONECOMMIT_PG15_BIN"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return PG15_BIN
