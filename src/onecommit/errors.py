@@ -24,8 +24,6 @@ OnecommitError
 DiscardError stands beside the tree: a handler raises it.
 """
 
-# ruff: noqa: N818  names say what happened (StaleAttempt), not that it is an error
-
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -211,9 +209,12 @@ _BY_SQLSTATE: dict[str, type[OnecommitError]] = {
 # --- end of the generated block ---
 
 
-def from_sqlstate(sqlstate: str | None, message: str) -> OnecommitError | None:
+def from_sqlstate(
+    sqlstate: str | None, message: str, *, hint: str | None = None
+) -> OnecommitError | None:
     """The error for what a Onecommit function raised; None if the error is the database's own."""
     if sqlstate == InvalidArgument.code:
-        return InvalidArgument(message)
+        # The functions write "field: what is wrong with it", never the value.
+        return InvalidArgument(message, field=message.partition(":")[0], remedy=hint)
     error = _BY_SQLSTATE.get(sqlstate or "")
-    return None if error is None else error(message)
+    return None if error is None else error(message, remedy=hint)

@@ -10,5 +10,5 @@ each statement is prepared once. Builders that change the store take `epoch`, th
 - `maintenance`   promote, rescue, tend_ring, lanes
 - `operators`     cancel, retry and purge, pause and resume
 - `views`         get_job, list_jobs, queues, workers
-- `stores`        store_status, initialize and rotate the epoch
+- `stores`        store_status (the schema manager rotates epochs itself)
 """

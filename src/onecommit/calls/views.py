@@ -9,6 +9,7 @@ from onecommit.calls.call import Call, Routine, Rows
 from onecommit.calls.literals import optional_text
 from onecommit.domain.job import JobView
 from onecommit.domain.queue import QueueView
+from onecommit.domain.worker import WorkerView
 
 _JOB_COLUMNS = JobView.__struct_fields__
 _QUEUE_COLUMNS = ("queue", "paused", "lanes", "ready", "scheduled", "dead", "running")
@@ -27,6 +28,11 @@ LIST_JOBS = Routine(
     _JOB_COLUMNS,
 )
 LIST_QUEUES = Routine("list_queues", {}, _QUEUE_COLUMNS)
+LIST_WORKERS = Routine(
+    "list_workers",
+    {},
+    ("worker", "name", "info::text", "epoch", "started_at", "heartbeat_at", "ended_at"),
+)
 
 
 def get_job(job_id: int) -> Call[JobView | None]:
@@ -47,6 +53,11 @@ def list_queues() -> Call[list[QueueView]]:
     return Call(LIST_QUEUES, (), _read_queues)
 
 
+def list_workers() -> Call[list[WorkerView]]:
+    """Every incarnation that is alive or has open claims."""
+    return Call(LIST_WORKERS, (), _read_workers)
+
+
 def _read_job(rows: Rows) -> JobView | None:
     return _view_of(rows[0]) if rows else None
 
@@ -65,3 +76,10 @@ def _view_of(row: Sequence[Any]) -> JobView:
 
 def _read_queues(rows: Rows) -> list[QueueView]:
     return [QueueView(**dict(zip(_QUEUE_COLUMNS, row, strict=True))) for row in rows]
+
+
+def _read_workers(rows: Rows) -> list[WorkerView]:
+    found = [dict(zip(WorkerView.__struct_fields__, row, strict=True)) for row in rows]
+    return [
+        WorkerView(**{**fields, "info": msgspec.json.decode(fields["info"])}) for fields in found
+    ]

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from onecommit.domain.identity import WorkerId
 
 
@@ -18,13 +20,13 @@ class WorkerInfo:
     capabilities: tuple[str, ...] = ("caller_owned_v1",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerView:
-    """A registered worker."""
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker incarnation that is alive or whose claims are not settled."""
 
     worker: WorkerId
     name: str
     info: Any
+    epoch: int
     started_at: datetime
     heartbeat_at: datetime
-    state: str
+    ended_at: datetime | None

@@ -18,7 +18,7 @@ CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
     message = error.diag.message_primary or "refused"
-    ours = from_sqlstate(error.sqlstate, message)
+    ours = from_sqlstate(error.sqlstate, message, hint=error.diag.message_hint)
     if ours is not None:
         return ours
     match error:

@@ -1,0 +1,69 @@
+"""The arguments that a handler takes, read from its signature."""
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter
+from types import SimpleNamespace
+from typing import Any
+
+from onecommit.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerArgument:
+    """One argument of a handler; `default` is `Parameter.empty` for a required one."""
+
+    name: str
+    type: Any
+    default: Any = Parameter.empty
+
+    @property
+    def required(self) -> bool:
+        """Whether every job has to bring it."""
+        return self.default is Parameter.empty
+
+
+def check_shape(handler: Callable[..., Any]) -> None:
+    """Raise unless the handler takes the context first and then named arguments."""
+    name = handler.__qualname__
+    parameters = list(inspect.signature(handler).parameters.values())
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    if not parameters or parameters[0].kind not in positional:
+        raise UsageError(
+            f"the handler {name} takes no context",
+            remedy="Make the context its first parameter: `ctx: JobContext`.",
+        )
+    for parameter in parameters[1:]:
+        if parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            raise UsageError(
+                f"the handler {name} takes {parameter}, which has no name in a job",
+                remedy="Give each argument a name of its own.",
+            )
+
+
+def arguments_of(handler: Callable[..., Any]) -> tuple[HandlerArgument, ...]:
+    """The arguments after the context, with their types resolved."""
+    parameters = list(inspect.signature(handler).parameters.values())[1:]
+    # Without the context's own annotation: it may be imported for type checkers only.
+    own = {
+        parameter.name: parameter.annotation
+        for parameter in parameters
+        if parameter.annotation is not Parameter.empty
+    }
+    try:
+        hints = typing.get_type_hints(
+            SimpleNamespace(__annotations__=own),
+            globalns=getattr(inspect.unwrap(handler), "__globals__", {}),
+            include_extras=True,
+        )
+    except NameError as error:
+        raise UsageError(
+            f"an annotation of {handler.__qualname__} names {error.name}, which is not defined",
+            remedy="Define or import it in the handler's module, at run time too.",
+        ) from error
+    return tuple(
+        HandlerArgument(name=p.name, type=hints.get(p.name, Any), default=p.default)
+        for p in parameters
+    )

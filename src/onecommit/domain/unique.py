@@ -1,0 +1,52 @@
+"""What makes two jobs the same job."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from onecommit.domain.job import UniqueKey
+from onecommit.errors import InvalidArgument
+
+_canonical = msgspec.json.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unique:
+    """Jobs of one kind in one queue are the same if these arguments are equal.
+
+    `by` names the arguments, all of them if it is empty. Without `within` a job stands in the way of
+    another one until it has ended; with it, for that time from its enqueueing, ended or not.
+    """
+
+    by: tuple[str, ...] = ()
+    within: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        by: object = self.by
+        if isinstance(by, str):  # a text is a sequence of names too, to Python
+            raise InvalidArgument(
+                "`by` is a text", field="by", remedy='Write a tuple of names: by=("to",).'
+            )
+        if self.within is not None and self.within <= timedelta(0):
+            raise InvalidArgument("`within` is not positive", field="within")
+
+    def key_of(self, arguments: Mapping[str, Any], *, kind: str, queue: str) -> UniqueKey:
+        """The key of a job with these arguments, given as JSON values, defaults included."""
+        named = {name: arguments[name] for name in self.by or arguments}
+        digest = hashlib.sha256(_canonical.encode([queue, kind, named])).hexdigest()
+        return UniqueKey(key=digest, window_us=microseconds(self.within, field="within"))
+
+
+def microseconds(duration: timedelta | None, *, field: str) -> int | None:
+    """A duration as SQL takes it, or an error that names the field."""
+    if duration is None:
+        return None
+    if not isinstance(duration, timedelta):
+        raise InvalidArgument(f"`{field}` is not a timedelta", field=field)
+    if duration < timedelta(0):
+        raise InvalidArgument(f"`{field}` is negative", field=field)
+    return duration // timedelta(microseconds=1)
