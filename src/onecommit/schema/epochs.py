@@ -188,10 +188,9 @@ def _refusals() -> Iterator[None]:
     except psycopg.Error as error:
         match error.sqlstate:
             case "OC004":
-                raise EpochFenced(
-                    "the active epoch is not the expected one, and nothing was changed",
-                    remedy="Read it with `onecommit status` and decide again.",
-                ) from error
+                # The functions' own text and hint: they quote no value.
+                message, hint = error.diag.message_primary, error.diag.message_hint
+                raise EpochFenced(f"{message}; nothing was changed", remedy=hint) from error
             case "OC009":
                 raise StoreMismatch("this database holds another store") from error
             case _:

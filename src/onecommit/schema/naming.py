@@ -28,7 +28,7 @@ def checked_schema_name(name: str) -> str:
 
 
 def _refused(why: str) -> InvalidArgument:
-    return InvalidArgument(f"{why}", field="schema")
+    return InvalidArgument(f"schema: {why}", field="schema")
 
 
 def render(text: str, schema: str) -> str:

@@ -1,0 +1,94 @@
+"""What the commands on a database share: where it is, how long to wait, how failures are shown."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from onecommit.errors import InvalidArgument, OnecommitError
+from onecommit.schema import Patience
+
+SchemaOption = Annotated[
+    str, typer.Option("--schema", envvar="ONECOMMIT_SCHEMA", help="The schema's name.")
+]
+DsnFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dsn-file",
+        help="A file with the DSN; otherwise ONECOMMIT_DSN or libpq's PG* variables.",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+    ),
+]
+StoreIdOption = Annotated[
+    UUID | None,
+    typer.Option(
+        "--store-id", envvar="ONECOMMIT_STORE_ID", help="Refuse a database with another StoreId."
+    ),
+]
+ActorOption = Annotated[
+    str,
+    typer.Option(
+        "--actor",
+        envvar=["ONECOMMIT_ACTOR", "USER"],
+        help="Who does it; kept in the epoch history.",
+    ),
+]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=1, help="Seconds to wait for each lock before giving up.")
+]
+
+# Any of these says that the user wants libpq's environment.
+_LIBPQ = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE")
+
+
+def read_dsn(dsn_file: Path | None) -> str:
+    """The DSN, from a file or the environment and never from an argument, which `ps` would show.
+
+    Empty where libpq's own variables name the database.
+    """
+    if dsn_file is not None:
+        return dsn_file.read_text().strip()
+    dsn = os.environ.get("ONECOMMIT_DSN", "")
+    if not dsn and not any(name in os.environ for name in _LIBPQ):
+        raise InvalidArgument(
+            "no database is named", remedy="Set ONECOMMIT_DSN, or PGHOST and PGDATABASE."
+        )
+    return dsn
+
+
+def patience(wait: float) -> Patience:
+    """The bounded wait that the option asks for."""
+    return Patience(total=timedelta(seconds=wait))
+
+
+@contextmanager
+def reported_errors() -> Iterator[None]:
+    """Print what happened and what to do, without a traceback, and leave with exit code 1."""
+    try:
+        yield
+    except OnecommitError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def shown_progress() -> Iterator[None]:
+    """Show what the schema manager logs: each finished step, and who is waited for."""
+    logger = logging.getLogger("onecommit.schema")
+    handler = logging.StreamHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
