@@ -26,5 +26,5 @@ fi
 
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-confold "${missing[@]}" >/dev/null </dev/null
+apt-get update -qq -o Acquire::Retries=3
+apt-get install -y -qq -o Acquire::Retries=3 --no-install-recommends -o Dpkg::Options::=--force-confold "${missing[@]}" >/dev/null </dev/null
