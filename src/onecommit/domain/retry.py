@@ -40,3 +40,6 @@ class Retry:
         except OverflowError:
             delay = longest
         return int(delay * (1 - self.jitter * chance))
+
+
+DEFAULT_RETRY = Retry()

@@ -1,0 +1,205 @@
+"""What a handler is given: its job, and the ways to talk about it while it runs."""
+
+import logging
+from collections.abc import MutableMapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from onecommit.calls.finalization import complete_job
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.identity import JobId, RunLease
+from onecommit.domain.payload import encode_result
+from onecommit.domain.token import FinalizationReceipt, FinalizationToken
+from onecommit.drivers.driver import (
+    AsyncCallerConnection,
+    SyncCallerConnection,
+    async_driver_for,
+    sync_driver_for,
+)
+
+_logger = logging.getLogger("onecommit.job")
+
+
+class AttemptPort(Protocol):
+    """What a context asks of the runtime that runs its attempt; callable from any thread."""
+
+    schema: str
+
+    def is_cancelled(self, attempt: Attempt) -> bool:
+        """Whether the attempt was asked to stop."""
+
+    def set_progress(self, attempt: Attempt, progress: str) -> None:
+        """Take note of progress, a JSON text; it is stored a little later, the newest wins."""
+
+    async def flush_progress(self, attempt: Attempt) -> None:
+        """Return when the newest progress is stored."""
+
+    def flush_progress_from_thread(self, attempt: Attempt) -> None:
+        """The same for a handler that runs in a thread."""
+
+
+class _JobLog(logging.LoggerAdapter[logging.Logger]):
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
+        return msg, kwargs
+
+
+class _Context:
+    """What both kinds of context share."""
+
+    __slots__ = ("_attempt", "_deadline", "_port", "_progress")
+
+    def __init__(
+        self, attempt: Attempt, port: AttemptPort, *, deadline: datetime | None = None
+    ) -> None:
+        self._attempt = attempt
+        self._port = port
+        self._deadline = deadline
+        self._progress: str | None = None
+
+    @property
+    def job_id(self) -> JobId:
+        """The job."""
+        return self._attempt.job_id
+
+    @property
+    def kind(self) -> str:
+        """The name under which its handler is registered."""
+        return self._attempt.kind
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._attempt.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        """After so many failed attempts the job goes to the dead letters."""
+        return self._attempt.max_attempts
+
+    @property
+    def run_lease(self) -> RunLease:
+        """Names this attempt; no other attempt of the job has the same."""
+        return self._attempt.run_lease
+
+    @property
+    def created_at(self) -> datetime:
+        """When the job was enqueued."""
+        return self._attempt.created_at
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt times out, by the clock of the database."""
+        return self._deadline
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the attempt was asked to stop: by an operator, its timeout or a shutdown."""
+        return self._port.is_cancelled(self._attempt)
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """The logger ``onecommit.job``, whose records carry job_id, kind and attempt."""
+        extra = {"job_id": self.job_id, "kind": self.kind, "attempt": self.attempt}
+        return _JobLog(_logger, extra)
+
+    def set_progress(self, progress: Any) -> None:
+        """Publish a JSON value that operators see; stored a little later, the newest wins."""
+        text = encode_result(progress, what="progress")
+        if text is not None:
+            self._progress = text
+            self._port.set_progress(self._attempt, text)
+
+
+class JobContext(_Context):
+    """The context of an ``async def`` handler."""
+
+    __slots__ = ()
+
+    async def flush_progress(self) -> None:
+        """Return when the newest progress is stored."""
+        await self._port.flush_progress(self._attempt)
+
+
+class SyncJobContext(_Context):
+    """The context of a ``def`` handler, which runs in a thread."""
+
+    __slots__ = ()
+
+    def flush_progress(self) -> None:
+        """Return when the newest progress is stored."""
+        self._port.flush_progress_from_thread(self._attempt)
+
+
+class _Finalizing(_Context):
+    __slots__ = ("_finalization_error",)
+
+    def __init__(
+        self, attempt: Attempt, port: AttemptPort, *, deadline: datetime | None = None
+    ) -> None:
+        super().__init__(attempt, port, deadline=deadline)
+        self._finalization_error: BaseException | None = None
+
+    @property
+    def token(self) -> FinalizationToken:
+        """The authority to complete this attempt, for callers of the SQL function `complete_job`."""
+        return self._attempt.token
+
+    @property
+    def finalization_error(self) -> BaseException | None:
+        """What the last `complete_in_tx` raised, if it did."""
+        return self._finalization_error
+
+
+class CallerOwnedJobContext(_Finalizing):
+    """The context of an ``async def`` handler that completes its attempt in its own transaction."""
+
+    __slots__ = ()
+
+    async def flush_progress(self) -> None:
+        """Return when the newest progress is stored."""
+        await self._port.flush_progress(self._attempt)
+
+    async def complete_in_tx(self, connection: AsyncCallerConnection) -> FinalizationReceipt:
+        """Complete this attempt in the transaction that is open on the connection.
+
+        What the transaction wrote and the completion commit together. After any error here the
+        connection is closed, so that what it wrote cannot be committed without the completion.
+
+        Raises:
+            StaleAttempt: Another outcome was recorded; this attempt must not write.
+            SavepointRefused: The call stands inside a savepoint.
+            TransactionTooOld: The transaction began before the claim, or long ago.
+            EpochFenced: The store has moved on to another runtime epoch.
+            FeatureDisabled: Caller-owned completion is not enabled for the queue.
+            UsageError: No transaction is open.
+        """
+        driver = async_driver_for(connection, schema=self._port.schema)
+        try:
+            return await driver.run(complete_job(self.token, progress=self._progress))
+        except BaseException as error:
+            self._finalization_error = error
+            await driver.sever()
+            raise
+
+
+class SyncCallerOwnedJobContext(_Finalizing):
+    """The context of a ``def`` handler that completes its attempt in its own transaction."""
+
+    __slots__ = ()
+
+    def flush_progress(self) -> None:
+        """Return when the newest progress is stored."""
+        self._port.flush_progress_from_thread(self._attempt)
+
+    def complete_in_tx(self, connection: SyncCallerConnection) -> FinalizationReceipt:
+        """Complete this attempt in the open transaction; see `CallerOwnedJobContext`."""
+        driver = sync_driver_for(connection, schema=self._port.schema)
+        try:
+            return driver.run(complete_job(self.token, progress=self._progress))
+        except BaseException as error:
+            self._finalization_error = error
+            driver.sever()
+            raise

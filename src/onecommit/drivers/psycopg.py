@@ -1,0 +1,69 @@
+"""psycopg 3, async and sync."""
+
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.transaction import aborted_transaction, no_transaction, refusal_of
+
+T = TypeVar("T")
+
+
+class AsyncPsycopgDriver:
+    """Runs calls in the open transaction of a psycopg AsyncConnection."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    async def run(self, call: Call[T]) -> T:
+        """Run the call inside the open transaction."""
+        _require_transaction(self._connection)
+        statement = render(call.routine, self._schema, Paramstyle.FORMAT)
+        try:
+            async with self._connection.cursor(row_factory=tuple_row) as cursor:
+                await cursor.execute(statement.encode(), call.arguments)
+                return call.read(await cursor.fetchall())
+        except psycopg.Error as error:
+            raise refusal_of(error) or error from error
+
+    async def sever(self) -> None:
+        """Close the connection at once, so that its transaction cannot commit."""
+        self._connection.pgconn.finish()
+
+
+class PsycopgDriver:
+    """Runs calls in the open transaction of a psycopg Connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    def run(self, call: Call[T]) -> T:
+        """Run the call inside the open transaction."""
+        _require_transaction(self._connection)
+        statement = render(call.routine, self._schema, Paramstyle.FORMAT)
+        try:
+            with self._connection.cursor(row_factory=tuple_row) as cursor:
+                cursor.execute(statement.encode(), call.arguments)
+                return call.read(cursor.fetchall())
+        except psycopg.Error as error:
+            raise refusal_of(error) or error from error
+
+    def sever(self) -> None:
+        """Close the connection at once, so that its transaction cannot commit."""
+        self._connection.pgconn.finish()
+
+
+def _require_transaction(
+    connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
+) -> None:
+    status = connection.info.transaction_status
+    # Without autocommit the driver begins a transaction with the first statement: this one may be it.
+    if status == TransactionStatus.IDLE and connection.autocommit:
+        raise no_transaction("`with connection.transaction():`")
+    if status == TransactionStatus.INERROR:
+        raise aborted_transaction()

@@ -1,0 +1,41 @@
+"""psycopg2."""
+
+from typing import Any, TypeVar
+
+import psycopg2
+from psycopg2 import extensions
+
+from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.transaction import aborted_transaction, no_transaction, refusal_of
+
+T = TypeVar("T")
+
+
+class Psycopg2Driver:
+    """Runs calls in the open transaction of a psycopg2 connection."""
+
+    def __init__(self, connection: Any, *, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+
+    def run(self, call: Call[T]) -> T:
+        """Run the call inside the open transaction."""
+        self._require_transaction()
+        statement = render(call.routine, self._schema, Paramstyle.FORMAT)
+        try:
+            with self._connection.cursor(cursor_factory=extensions.cursor) as cursor:
+                cursor.execute(statement, call.arguments)
+                return call.read(cursor.fetchall())
+        except psycopg2.Error as error:
+            raise refusal_of(error) or error from error
+
+    def sever(self) -> None:
+        """Close the connection at once, so that its transaction cannot commit."""
+        self._connection.close()
+
+    def _require_transaction(self) -> None:
+        status = self._connection.info.transaction_status
+        if status == extensions.TRANSACTION_STATUS_IDLE and self._connection.autocommit:
+            raise no_transaction("set `connection.autocommit = False` before them")
+        if status == extensions.TRANSACTION_STATUS_INERROR:
+            raise aborted_transaction()
