@@ -6,6 +6,7 @@ import pytest
 
 from onecommit import errors
 from onecommit.schema import SchemaState, apply, packaged_bundle, status
+
 from tests.schema.bundles import ANSWER, INVOICE, TOTAL, function
 from tests.schema.observation import catalog
 
@@ -167,7 +168,10 @@ def test_a_newer_schema_that_declares_itself_open_is_left_alone(dsn, admin, writ
 
 def test_an_older_release_does_not_take_routines_back(dsn, admin, write_bundle):
     """At equal versions the routines of the newest release stay, or a rolling deployment would flap."""
-    apply(dsn, bundle=write_bundle(routines={"store/answer": function("answer", 43)}, release="0.10.0"))
+    apply(
+        dsn,
+        bundle=write_bundle(routines={"store/answer": function("answer", 43)}, release="0.10.0"),
+    )
     report = apply(dsn, bundle=write_bundle(release="0.9.1"))
     assert (report.state, report.routines_installed) == (SchemaState.COMPATIBLE, False)
     assert admin.execute("select onecommit.answer()").fetchone() == (43,)

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from onecommit.schema import packaged_bundle, read_bundle
+
 from tests.schema.bundles import INVOICE, TOTAL, function
 
 
@@ -52,7 +53,11 @@ def test_the_tables_of_a_version_follow_its_migrations(write_bundle):
         ("routines/other/f.sql", function("f", 1), "unknown folder other"),
         ("routines/store/f.sql", function("g", 1), "must create exactly f"),
         ("routines/store/f.sql", function("f", 1) + function("f", 2), "must create exactly f"),
-        ("routines/store/f.sql", 'create or replace function "@schema@".f() return 1;', "no dollar"),
+        (
+            "routines/store/f.sql",
+            'create or replace function "@schema@".f() return 1;',
+            "no dollar",
+        ),
     ],
 )
 def test_a_bundle_that_breaks_the_rules_is_refused_by_file_name(
@@ -72,5 +77,8 @@ def test_the_packaged_files_keep_the_rules():
     bundle = packaged_bundle()
     texts = [item.text for item in (*bundle.migrations, *bundle.routines)]
     assert all(text.isascii() for text in texts)
-    assert not any(re.search(r"^\s*(commit|rollback|begin)\s*;", text, re.M | re.I) for text in texts)
+    assert not any(
+        re.search(r"^\s*(commit|rollback|begin)\s*;", text, re.MULTILINE | re.IGNORECASE)
+        for text in texts
+    )
     assert {"store_metadata", "schema_migration", "routine_install"} <= bundle.tables(1)

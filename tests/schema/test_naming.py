@@ -6,7 +6,9 @@ from onecommit.errors import InvalidArgument
 from onecommit.schema.naming import checked_schema_name, render
 
 
-@pytest.mark.parametrize("name", ["onecommit", "we ird", "Jobs-2.b", "_x", "9lives", "ärger", "x" * 63])
+@pytest.mark.parametrize(
+    "name", ["onecommit", "we ird", "Jobs-2.b", "_x", "9lives", "ärger", "x" * 63]
+)
 def test_a_name_that_quoting_can_carry_is_accepted(name):
     """Case, spaces, dashes, dots and letters of any alphabet are fine: the name is always quoted."""
     assert checked_schema_name(name) == name
@@ -15,7 +17,7 @@ def test_a_name_that_quoting_can_carry_is_accepted(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "", " x", "x ", "a\"b", "a'b", "a$b", "a%b", "a\\b", "a\nb", "a\0b", "a;b",
+        "", " x", "x ", 'a"b', "a'b", "a$b", "a%b", "a\\b", "a\nb", "a\0b", "a;b",
         "x" * 64, "ä" * 32, "pg_jobs", "PG_jobs", "public", "information_schema",
     ],
 )  # fmt: skip

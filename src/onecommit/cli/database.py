@@ -1,4 +1,4 @@
-"""What the commands on a database share: where it is, how long to wait, how failures are shown."""
+"""What the commands on a database share: where it is, how long to wait, what happens meanwhile."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from onecommit.errors import InvalidArgument, OnecommitError
+from onecommit.errors import InvalidArgument
 from onecommit.schema import Patience
 
 SchemaOption = Annotated[
@@ -67,16 +67,6 @@ def read_dsn(dsn_file: Path | None) -> str:
 def patience(wait: float) -> Patience:
     """The bounded wait that the option asks for."""
     return Patience(total=timedelta(seconds=wait))
-
-
-@contextmanager
-def reported_errors() -> Iterator[None]:
-    """Print what happened and what to do, without a traceback, and leave with exit code 1."""
-    try:
-        yield
-    except OnecommitError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from onecommit.cli.database import (
     WaitOption,
     patience,
     read_dsn,
-    reported_errors,
     shown_progress,
 )
 
@@ -43,7 +42,7 @@ def init(
     wait: WaitOption = 60,
 ) -> None:
     """Activate the first epoch of a store, once, and print what the deployment needs."""
-    with reported_errors(), shown_progress():
+    with shown_progress():
         report = manager.initialize_epoch(
             read_dsn(dsn_file),
             actor=actor,
@@ -70,7 +69,7 @@ def rotate(
     """Replace the active epoch: every process that was started with the old one is refused."""
     if not yes:
         typer.confirm(f"Refuse every process of epoch {expected} from now on?", abort=True)
-    with reported_errors(), shown_progress():
+    with shown_progress():
         report = manager.rotate_epoch(
             read_dsn(dsn_file),
             expected=expected,

@@ -12,7 +12,6 @@ from onecommit.cli.database import (
     WaitOption,
     patience,
     read_dsn,
-    reported_errors,
     shown_progress,
 )
 from onecommit.cli.epoch import print_identity
@@ -52,7 +51,7 @@ def migrate(
     wait: WaitOption = 60,
 ) -> None:
     """Create the schema or bring it to this version; do nothing if that is done already."""
-    with reported_errors(), shown_progress():
+    with shown_progress():
         if script:
             typer.echo(manager.script(from_version, schema=schema), nl=False)
             return

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from onecommit import schema as manager
-from onecommit.cli.database import DsnFileOption, SchemaOption, read_dsn, reported_errors
+from onecommit.cli.database import DsnFileOption, SchemaOption, read_dsn
 
 NOT_COMPATIBLE = 3
 """The exit code of every state but `compatible`; 1 means that the state could not be read."""
@@ -22,8 +22,7 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Say whether this package can use the schema: exit code 0 if it can, 3 if not."""
-    with reported_errors():
-        report = manager.status(read_dsn(dsn_file), schema=schema)
+    report = manager.status(read_dsn(dsn_file), schema=schema)
     typer.echo(_as_json(report) if as_json else _as_text(report))
     if report.state is not manager.SchemaState.COMPATIBLE:
         raise typer.Exit(NOT_COMPATIBLE)

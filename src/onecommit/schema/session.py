@@ -119,7 +119,9 @@ def _with_defaults(dsn: str) -> str:
 
 def _settle_session(connection: Connection) -> None:
     """Make the session independent of what the role or the database sets."""
-    connection.execute("set statement_timeout = 0")  # first: the rest may take longer than it allows
+    connection.execute(
+        "set statement_timeout = 0"
+    )  # first: the rest may take longer than it allows
     connection.execute(
         "select set_config(name, '0', false) from pg_settings where name = any(%s)",
         (list(_UNLIMITED),),
