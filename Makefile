@@ -4,7 +4,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_VENV := benchmarks/.venv
+# One peer needs 3.12; with an older interpreter the benchmarks report it as absent.
+BENCH_PYTHON ?= $(shell python3.12 -c 'print("python3.12")' 2>/dev/null || echo $(PYTHON))
 PYTEST_FLAGS ?=
+BENCH_FLAGS ?=
+
+# $(call install,venv,lock file): the locked packages, then the project itself, as one path file.
+define install
+$(1)/bin/python -m pip install --quiet --no-compile --require-hashes --requirement $(2)
+$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+endef
+
+COMPILE = $(BIN)/python -m uv pip compile pyproject.toml --universal --generate-hashes --quiet \
+  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -20,8 +33,7 @@ setup: $(STAMP)  ## install what is missing: system packages (as root), the lock
 # Touched last: an interrupted installation starts again. Once it exists nothing here needs the network.
 $(STAMP): requirements/dev.lock pyproject.toml
 	@bash tools/make_venv.sh $(VENV) $(PYTHON)
-	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements/dev.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(call install,$(VENV),requirements/dev.lock)
 	@touch $@
 
 demo: setup  ## settle invoices while workers are killed, then prove the ledger
@@ -59,17 +71,22 @@ test: setup  ## pytest on real PostgreSQL, oldest and newest major
 soak: setup  ## the long variants of the stress and chaos tests
 	$(BIN)/python -m pytest -m soak $(PYTEST_FLAGS)
 
-bench: setup  ## benchmarks beside the peers, by hand on a quiet machine
-	$(BIN)/python benchmarks/run.py
+bench: setup $(BENCH_VENV)/.installed  ## benchmarks beside the peers, by hand on a quiet machine
+	$(BENCH_VENV)/bin/python -m benchmarks.run $(BENCH_FLAGS)
 
-lock: setup  ## resolve the lock file again
-	$(BIN)/python -m uv pip compile pyproject.toml --group dev --universal --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  --quiet --upgrade --output-file requirements/dev.lock
+# The peers stay out of the environment that is tested.
+$(BENCH_VENV)/.installed: requirements/bench.lock pyproject.toml
+	@bash tools/make_venv.sh $(BENCH_VENV) $(BENCH_PYTHON)
+	$(call install,$(BENCH_VENV),requirements/bench.lock)
+	@touch $@
+
+lock: setup  ## resolve the lock files again
+	$(COMPILE) --group dev --upgrade --output-file requirements/dev.lock
+	$(COMPILE) --group build --group bench --upgrade --constraints requirements/dev.lock --output-file requirements/bench.lock
 
 wheel: setup  ## build the wheel and the source archive into dist/
 	$(BIN)/python -m hatchling build
 
 clean:  ## remove everything that `make` made
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools models -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,11 @@ if [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2
   exit 0
 fi
 
+if "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  "$venv/bin/python" -m ensurepip >/dev/null  # made by a tool that leaves pip out
+  exit 0
+fi
+
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
   echo "setup: $python is not Python 3.11 or newer. Name one: make setup PYTHON=/path/to/python3.12" >&2
   exit 1
@@ -25,4 +30,5 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   fi
 fi
 
-"$python" -m venv "$venv"
+# --clear: what an interrupted run left half made is no use.
+"$python" -m venv --clear "$venv"

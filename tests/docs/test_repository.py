@@ -133,12 +133,13 @@ def test_every_dependency_has_its_reason():
     assert explained == declared_dependencies()
 
 
-def test_the_lock_file_pins_every_dependency_by_hash():
-    """`make setup` installs nothing that the lock file does not pin."""
-    lock = (ROOT / "requirements/dev.lock").read_text()
+@pytest.mark.parametrize("group", ["dev", "bench"])
+def test_the_lock_file_pins_every_dependency_by_hash(group: str):
+    """An installation takes nothing that its lock file does not pin."""
+    lock = (ROOT / f"requirements/{group}.lock").read_text()
     pinned = {normalized(line) for line in re.findall(r"^[\w.-]+==.*$", lock, re.MULTILINE)}
     needed = PROJECT["project"]["dependencies"] + [
-        item for item in PROJECT["dependency-groups"]["dev"] if isinstance(item, str)
+        item for item in PROJECT["dependency-groups"][group] if isinstance(item, str)
     ]
     assert {normalized(item) for item in needed} - pinned == set()
     unhashed = re.findall(r"^[\w.-]+==.*(?:[^\\]\n|\\\n(?!    --hash=sha256:))", lock, re.MULTILINE)
