@@ -1,5 +1,50 @@
 """Onecommit: your rows and the job's completion land in one commit."""
 
+from onecommit.app.app import App
+from onecommit.app.context import (
+    CallerOwnedJobContext,
+    JobContext,
+    SyncCallerOwnedJobContext,
+    SyncJobContext,
+)
+from onecommit.app.job import Job
+from onecommit.domain.job import Enqueued, JobResult, JobState, JobView, Outcome
+from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze
+from onecommit.domain.retry import Retry
+from onecommit.domain.token import FinalizationReceipt, FinalizationToken
+from onecommit.domain.unique import Unique
+from onecommit.errors import DiscardError, InvalidArgument, OnecommitError, StaleAttempt
+
 __version__ = "0.1.0"
 
-__all__: list[str] = []
+__all__ = [
+    "App",
+    "CallerOwnedJobContext",
+    "Cancel",
+    "Complete",
+    "Discard",
+    "DiscardError",
+    "Enqueued",
+    "FinalizationReceipt",
+    "FinalizationToken",
+    "InvalidArgument",
+    "Job",
+    "JobContext",
+    "JobResult",
+    "JobState",
+    "JobView",
+    "OnecommitError",
+    "Outcome",
+    "Retry",
+    "RetryAfter",
+    "Snooze",
+    "StaleAttempt",
+    "SyncCallerOwnedJobContext",
+    "SyncJobContext",
+    "Unique",
+]
+
+# Users see one name for each class, wherever its file may move.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
+del _name

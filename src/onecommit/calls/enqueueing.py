@@ -21,29 +21,31 @@ ENQUEUE_JOBS = Routine(
 
 
 def enqueue_job(
-    queue: str, *, kind: str, args: str, options: str | None, epoch: str
+    queue: str, *, kind: str, args: str, options: str | None, epoch: int
 ) -> Call[Enqueued]:
     """Enqueue one job. `args`: a JSON object; `options`: a JobOptions as JSON, or None.
 
-    `kind` is the array literal that `text_array` makes of it and `epoch` a text: the producer
-    computes both once.
+    `kind` is the array literal that `text_array` makes of it: a producer has it ready.
     """
-    arguments = (queue, kind, text_array((args,), field="args"), options, epoch)
+    arguments = (queue, kind, text_array((args,), field="args"), options, str(epoch))
     return Call(ENQUEUE_JOBS, arguments, _read_one)
 
 
 def enqueue_jobs(
     queue: str,
     *,
-    kinds: Sequence[str],
+    kinds: str,
     args: Sequence[str],
     options: str | None = None,
     epoch: int,
 ) -> Call[list[Enqueued]]:
-    """Enqueue many jobs. `kinds`: one for all, or one for each; `options`: one object, or one each."""
+    """Enqueue many jobs. `kinds`: an array literal of one for all, or one for each.
+
+    `options`: one JSON object for all, or an array of one for each.
+    """
     arguments = (
         queue,
-        text_array(kinds, field="kinds"),
+        kinds,
         text_array(args, field="args"),
         options,
         str(epoch),

@@ -1,11 +1,11 @@
 """What operators do to jobs and queues; each names who did it and why."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from onecommit.calls.call import Call, Routine, Rows, read_nothing
 from onecommit.calls.literals import integer_array, optional_text
 from onecommit.domain.identity import JobId
+from onecommit.domain.job import JobResult
 
 _ON_JOBS = {"p_job_ids": "bigint[]", "p_actor": "text", "p_reason": "text", "p_epoch": "bigint"}
 _ON_A_QUEUE = {"p_queue": "text", "p_actor": "text", "p_reason": "text", "p_epoch": "bigint"}
@@ -15,16 +15,6 @@ RETRY_DEAD_JOBS = Routine("retry_dead_jobs", _ON_JOBS, ("job_id", "result"))
 PURGE_DEAD_JOBS = Routine("purge_dead_jobs", _ON_JOBS, ("job_id", "result"))
 PAUSE_QUEUE = Routine("pause_queue", _ON_A_QUEUE, ("pause_queue",))
 RESUME_QUEUE = Routine("resume_queue", _ON_A_QUEUE, ("resume_queue",))
-
-
-class JobResult(StrEnum):
-    """What an operation did to one job."""
-
-    CANCELLED = "cancelled"
-    ALREADY_FINISHED = "already_finished"
-    RETRIED = "retried"
-    PURGED = "purged"
-    NOT_FOUND = "not_found"
 
 
 def on_jobs(

@@ -36,6 +36,16 @@ class Outcome(StrEnum):
     MATERIALIZED = "materialized"
 
 
+class JobResult(StrEnum):
+    """What an operation did to one job."""
+
+    CANCELLED = "cancelled"
+    ALREADY_FINISHED = "already_finished"
+    RETRIED = "retried"
+    PURGED = "purged"
+    NOT_FOUND = "not_found"
+
+
 class UniqueKey(msgspec.Struct, frozen=True, omit_defaults=True):
     """The identity of a job that must not be enqueued twice."""
 

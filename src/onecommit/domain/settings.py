@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Self
 from uuid import UUID
 
 from onecommit.domain.queue import checked_name
-from onecommit.errors import InvalidArgument, UsageError
+from onecommit.errors import InvalidArgument
 
 LONGEST_SCHEMA_NAME = 63
 
@@ -21,7 +21,7 @@ class StoreSettings:
     finds, with a warning.
     """
 
-    dsn: str = field(repr=False)
+    dsn: str = field(default="", repr=False)
     schema: str = "onecommit"
     store_id: UUID | None = None
     epoch: int | None = None
@@ -34,10 +34,6 @@ class StoreSettings:
     application_name: str = "onecommit"
 
     def __post_init__(self) -> None:
-        if not self.dsn:
-            raise UsageError(
-                "no DSN is set", remedy="Set ONECOMMIT_DSN, or pass dsn=..., or use App.embedded()."
-            )
         checked_name(self.schema, field="schema")
         if len(self.schema.encode()) > LONGEST_SCHEMA_NAME:
             raise InvalidArgument("`schema` is longer than 63 bytes", field="schema")
@@ -47,18 +43,16 @@ class StoreSettings:
             if getattr(self, name) <= timedelta(0):
                 raise InvalidArgument(f"`{name}` is not positive", field=name)
 
-    @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str] = os.environ, **explicit: object
-    ) -> Self:
-        """Explicit settings that are not None, completed from ONECOMMIT_DSN, _STORE_ID, _EPOCH."""
-        known: dict[str, object] = {"dsn": environment.get("ONECOMMIT_DSN", "")}
-        if store_id := environment.get("ONECOMMIT_STORE_ID"):
-            known["store_id"] = _uuid(store_id)
-        if epoch := environment.get("ONECOMMIT_EPOCH"):
-            known["epoch"] = _epoch(epoch)
-        known |= {name: value for name, value in explicit.items() if value is not None}
-        return cls(**known)  # type: ignore[arg-type]  # checked above, name by name
+    def completed(self, environment: Mapping[str, str] = os.environ) -> Self:
+        """These settings, where they are silent ONECOMMIT_DSN, ONECOMMIT_STORE_ID, ONECOMMIT_EPOCH."""
+        store_id = environment.get("ONECOMMIT_STORE_ID")
+        epoch = environment.get("ONECOMMIT_EPOCH")
+        return replace(
+            self,
+            dsn=self.dsn or environment.get("ONECOMMIT_DSN", ""),
+            store_id=self.store_id or (_uuid(store_id) if store_id else None),
+            epoch=self.epoch or (_epoch(epoch) if epoch else None),
+        )
 
 
 def _uuid(text: str) -> UUID:

@@ -25,6 +25,10 @@ SESSION = (
 
 def connection_string(settings: StoreSettings) -> str:
     """The DSN with our defaults for what it leaves open: a dead peer is noticed, an open is bounded."""
+    if not settings.dsn:
+        raise UsageError(
+            "no DSN is set", remedy="Set ONECOMMIT_DSN, or pass dsn=..., or use App.embedded()."
+        )
     try:
         given = conninfo.conninfo_to_dict(settings.dsn)
     except psycopg.ProgrammingError:

@@ -1,6 +1,8 @@
 """Is this the store that the process is meant for?"""
 
 import logging
+from functools import cache
+from uuid import UUID
 
 from onecommit.domain.identity import Epoch
 from onecommit.domain.settings import StoreSettings
@@ -25,12 +27,7 @@ def checked_epoch(status: StoreStatus, settings: StoreSettings) -> Epoch:
     if settings.epoch is not None and settings.epoch != status.active_epoch:
         raise EpochFenced("the runtime epoch of this process is not the active one")
     if settings.store_id is None or settings.epoch is None:
-        logger.warning(
-            "onecommit: adopted store %s at epoch %d as found; set ONECOMMIT_STORE_ID and"
-            " ONECOMMIT_EPOCH so that a wrong or restored database is refused",
-            status.store_id,
-            status.active_epoch,
-        )
+        _warn_of_adoption(status.store_id, status.active_epoch)
     return status.active_epoch
 
 
@@ -39,3 +36,13 @@ def _check_version(status: StoreStatus) -> None:
         raise SchemaUpgradeRequired("the installed schema is older than this package")
     if status.schema_version > SCHEMA_VERSION and status.writer_min > SCHEMA_VERSION:
         raise SchemaTooNew("the installed schema no longer accepts this version of the package")
+
+
+@cache  # once for each store
+def _warn_of_adoption(store_id: UUID, epoch: Epoch) -> None:
+    logger.warning(
+        "adopted store %s at epoch %d as found; set ONECOMMIT_STORE_ID and ONECOMMIT_EPOCH, so that a"
+        " wrong or restored database is refused",
+        store_id,
+        epoch,
+    )

@@ -1,0 +1,171 @@
+"""The App: what an application registers its jobs with, and reaches the store through."""
+
+import os
+from datetime import timedelta
+from functools import partial
+from typing import Self
+from uuid import UUID
+
+from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
+from onecommit.app.decorators import CallerOwnedJobDecorator, JobDecorator
+from onecommit.app.registration import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_PRIORITY,
+    JobDefinition,
+    Registry,
+)
+from onecommit.app.stores import Stores
+from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
+from onecommit.domain.retry import DEFAULT_RETRY, Retry
+from onecommit.domain.settings import StoreSettings
+from onecommit.domain.unique import Unique
+
+
+class App:
+    """Registers jobs and enqueues them.
+
+    Without arguments the settings come from ONECOMMIT_DSN, ONECOMMIT_STORE_ID and ONECOMMIT_EPOCH. Making
+    an App and registering jobs open no connection; the first operation does.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = "onecommit",
+        store_id: UUID | None = None,
+        epoch: int | None = None,
+        max_connections: int = 10,
+        transaction_pooler: bool = False,
+        operation_timeout: timedelta = timedelta(seconds=30),
+    ) -> None:
+        explicit = StoreSettings(
+            dsn=dsn or "",
+            schema=schema,
+            store_id=store_id,
+            epoch=epoch,
+            max_connections=max_connections,
+            transaction_pooler=transaction_pooler,
+            operation_timeout=operation_timeout,
+        )
+        self._set_up(Stores(explicit.completed, schema=schema))
+
+    @classmethod
+    def embedded(
+        cls, data_dir: str | os.PathLike[str] | None = None, *, schema: str = "onecommit"
+    ) -> Self:
+        """An App on a PostgreSQL server of its own, started and migrated by the first operation.
+
+        Without `data_dir` the data is deleted at the end. The server stops with the process.
+        """
+        # Here, so that an App on a server of the user's own does not load it.
+        from onecommit.app.embedding import EmbeddedStore
+
+        app = cls.__new__(cls)
+        source = EmbeddedStore(data_dir, schema=schema).start
+        app._set_up(Stores(source, schema=schema))  # noqa: SLF001  an instance of ours
+        return app
+
+    def _set_up(self, stores: Stores) -> None:
+        self._stores = stores
+        self.registry = Registry()
+        self.jobs = AsyncJobs(stores)
+        self.queues = AsyncQueues(stores)
+        self.dead_letters = AsyncDeadLetters(stores)
+        self.workers = AsyncWorkers(stores)
+        self.sync = SyncClient(stores)
+
+    @property
+    def settings(self) -> StoreSettings:
+        """How the store is reached; an embedded server is started for the answer."""
+        return self._stores.settings()
+
+    def job(
+        self,
+        *,
+        queue: str = "default",
+        name: str | None = None,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        timeout: timedelta | None = None,
+        priority: int = DEFAULT_PRIORITY,
+        retry: Retry = DEFAULT_RETRY,
+        unique: Unique | None = None,
+    ) -> JobDecorator:
+        """Register the decorated handler; the job is named as the function unless `name` is given.
+
+        The handler takes a context first: an `async def` one JobContext, a `def` one SyncJobContext. It
+        returns None, a JSON value or an outcome; an exception is retried.
+        """
+        define = partial(
+            JobDefinition,
+            caller_owned=False,
+            queue=queue,
+            max_attempts=max_attempts,
+            timeout=timeout,
+            priority=priority,
+            retry=retry,
+            unique=unique,
+        )
+        return JobDecorator(self.registry, self._stores, name=name, define=define)
+
+    def caller_owned_job(
+        self,
+        *,
+        queue: str = "default",
+        name: str | None = None,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        timeout: timedelta | None = None,
+        priority: int = DEFAULT_PRIORITY,
+        retry: Retry = DEFAULT_RETRY,
+        unique: Unique | None = None,
+    ) -> CallerOwnedJobDecorator:
+        """Register a handler that completes its job inside its own transaction.
+
+        It takes CallerOwnedJobContext (a `def` handler SyncCallerOwnedJobContext), calls
+        `ctx.complete_in_tx(connection)` as the last statement of its transaction and returns the receipt.
+        To leave the job uncompleted it returns Snooze, RetryAfter, Discard or Cancel, or raises.
+        """
+        define = partial(
+            JobDefinition,
+            caller_owned=True,
+            queue=queue,
+            max_attempts=max_attempts,
+            timeout=timeout,
+            priority=priority,
+            retry=retry,
+            unique=unique,
+        )
+        return CallerOwnedJobDecorator(self.registry, self._stores, name=name, define=define)
+
+    async def close(self) -> None:
+        """Close the connections that async code of this event loop has opened."""
+        await self._stores.async_close()
+
+    async def __aenter__(self) -> Self:
+        await self._stores.async_store()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class SyncClient:
+    """What an App offers to code that does not await."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self.jobs = SyncJobs(stores)
+        self.queues = SyncQueues(stores)
+        self.dead_letters = SyncDeadLetters(stores)
+        self.workers = SyncWorkers(stores)
+
+    def close(self) -> None:
+        """Close the connections that sync code has opened."""
+        self._stores.sync_close()
+
+    def __enter__(self) -> Self:
+        self._stores.sync_store()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

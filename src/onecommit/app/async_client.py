@@ -1,0 +1,135 @@
+"""Looking at jobs, queues and workers, and operating them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onecommit.app.stores import Stores
+from onecommit.calls import operators, views
+from onecommit.calls.call import Call, Routine
+from onecommit.domain.identity import JobId
+from onecommit.domain.job import JobResult, JobState, JobView
+from onecommit.domain.queue import QueueView
+from onecommit.domain.worker import WorkerView
+
+
+class AsyncJobs:
+    """The jobs of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def get(self, job_id: int) -> JobView | None:
+        """One job as it stands, or None if the store knows it no longer."""
+        store = await self._stores.async_store()
+        return await store.run(views.get_job(job_id))
+
+    async def list(
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[JobView]:
+        """Jobs from the newest to the oldest; pass the last id as `before` for the next page."""
+        store = await self._stores.async_store()
+        call = views.list_jobs(state=state, queue=queue, kind=kind, limit=limit, before=before)
+        return await store.run(call)
+
+    async def cancel(self, job_id: int, *, actor: str, reason: str) -> JobResult:
+        """End a job that has not finished; a running attempt is told to stop and cannot complete."""
+        results = await self.cancel_many([job_id], actor=actor, reason=reason)
+        return results[JobId(job_id)]
+
+    async def cancel_many(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """The same for many jobs, in one transaction."""
+        return await _on_jobs(
+            self._stores, operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason
+        )
+
+
+class AsyncDeadLetters:
+    """The jobs that failed for good."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def list(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[JobView]:
+        """Dead letters from the newest to the oldest."""
+        store = await self._stores.async_store()
+        call = views.list_jobs(
+            state=JobState.DEAD, queue=queue, kind=kind, limit=limit, before=before
+        )
+        return await store.run(call)
+
+    async def retry(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """Put jobs back into their queues, with all their attempts."""
+        return await _on_jobs(
+            self._stores, operators.RETRY_DEAD_JOBS, job_ids, actor=actor, reason=reason
+        )
+
+    async def purge(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """Delete jobs for good."""
+        return await _on_jobs(
+            self._stores, operators.PURGE_DEAD_JOBS, job_ids, actor=actor, reason=reason
+        )
+
+
+class AsyncQueues:
+    """The queues of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def list(self) -> Sequence[QueueView]:
+        """Every queue and what lies in it."""
+        store = await self._stores.async_store()
+        return await store.run(views.list_queues())
+
+    async def pause(self, queue: str, *, actor: str, reason: str) -> None:
+        """Start no further job of the queue; what runs goes on, and jobs are still accepted."""
+        await self._run(operators.PAUSE_QUEUE, queue, actor=actor, reason=reason)
+
+    async def resume(self, queue: str, *, actor: str, reason: str) -> None:
+        """Start jobs of the queue again."""
+        await self._run(operators.RESUME_QUEUE, queue, actor=actor, reason=reason)
+
+    async def _run(self, routine: Routine, queue: str, *, actor: str, reason: str) -> None:
+        store = await self._stores.async_store()
+        call: Call[None] = operators.on_queue(
+            routine, queue, actor=actor, reason=reason, epoch=store.epoch
+        )
+        await store.run(call)
+
+
+class AsyncWorkers:
+    """The workers of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def list(self) -> Sequence[WorkerView]:
+        """Every worker that is alive or whose jobs are not settled yet."""
+        store = await self._stores.async_store()
+        return await store.run(views.list_workers())
+
+
+async def _on_jobs(
+    stores: Stores, routine: Routine, job_ids: Iterable[int], *, actor: str, reason: str
+) -> Mapping[JobId, JobResult]:
+    store = await stores.async_store()
+    call = operators.on_jobs(routine, list(job_ids), actor=actor, reason=reason, epoch=store.epoch)
+    return await store.run(call)

@@ -1,0 +1,140 @@
+"""What enqueueing one kind of job with one set of options comes down to, worked out once."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from onecommit.app.registration import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_PRIORITY,
+    JobDefinition,
+    check_bounds,
+)
+from onecommit.calls.call import Call
+from onecommit.calls.enqueueing import enqueue_job, enqueue_jobs
+from onecommit.calls.literals import text_array
+from onecommit.domain.job import Enqueued, JobOptions
+from onecommit.domain.queue import checked_name
+from onecommit.domain.unique import Unique, microseconds
+from onecommit.errors import InvalidArgument
+
+CHUNK = 5_000
+"""Jobs in one statement of a bulk enqueue."""
+
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueueOptions:
+    """What one enqueue call may set beside the arguments; None leaves what the job's definition says."""
+
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    priority: int | None = None
+    max_attempts: int | None = None
+    queue: str | None = None
+    unique: Unique | None = None
+    timeout: timedelta | None = None
+    tags: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        check_bounds(priority=self.priority, max_attempts=self.max_attempts, timeout=self.timeout)
+        microseconds(self.delay, field="delay")
+        if self.queue is not None:
+            checked_name(self.queue, field="queue")
+        for tag in self.tags or ():
+            checked_name(tag, field="tags")
+        self._check_times()
+
+    def _check_times(self) -> None:
+        if self.run_at is None:
+            return
+        if self.delay is not None:
+            raise InvalidArgument("both `run_at` and `delay` are given", field="delay")
+        run_at: object = self.run_at
+        if not isinstance(run_at, datetime) or run_at.utcoffset() is None:
+            raise InvalidArgument(
+                "`run_at` is not a datetime with a time zone",
+                field="run_at",
+                remedy="Use datetime.now(UTC) + ...",
+            )
+
+
+NO_OPTIONS = EnqueueOptions()
+
+
+class EnqueuePlan:
+    """Makes the calls that enqueue jobs of one kind."""
+
+    def __init__(self, definition: JobDefinition, options: EnqueueOptions = NO_OPTIONS) -> None:
+        self.definition = definition
+        self._queue = options.queue or definition.queue
+        self._kind = text_array([definition.kind], field="name")
+        self._unique = options.unique or definition.unique
+        self._options = _job_options(definition, options)
+        self._options_text = None if self._options == JobOptions() else _text(self._options)
+
+    def one(
+        self, positional: tuple[Any, ...], named: dict[str, Any], *, epoch: int
+    ) -> Call[Enqueued]:
+        """The call for one job."""
+        arguments = self._bound(positional, named) if positional else named
+        text = self.definition.payload.encode(arguments)
+        options = self._options_text
+        if self._unique is not None:
+            options = _text(self._with_unique_key(self._unique, arguments))
+        return enqueue_job(self._queue, kind=self._kind, args=text, options=options, epoch=epoch)
+
+    def many(
+        self, items: Iterable[Mapping[str, Any]], *, epoch: int
+    ) -> Iterator[Call[list[Enqueued]]]:
+        """The calls for many jobs; each encodes its part of the items when it is asked for."""
+        remaining = iter(items)
+        while chunk := list(islice(remaining, CHUNK)):
+            texts = self.definition.payload.encode_all(chunk)
+            options = self._options_text
+            if self._unique is not None:
+                unique = self._unique
+                options = _text([self._with_unique_key(unique, item) for item in chunk])
+            yield enqueue_jobs(
+                self._queue, kinds=self._kind, args=texts, options=options, epoch=epoch
+            )
+
+    def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        names = self.definition.payload.names
+        if len(positional) > len(names):
+            raise InvalidArgument(
+                f"{self.definition.kind} takes {len(names)} arguments, {len(positional)} were given",
+                field="arguments",
+            )
+        by_position = dict(zip(names, positional, strict=False))
+        for name in by_position.keys() & named.keys():
+            raise InvalidArgument(f"`{name}` is given twice", field=name)
+        return by_position | named
+
+    def _with_unique_key(self, unique: Unique, arguments: Mapping[str, Any]) -> JobOptions:
+        values = self.definition.payload.json_values(arguments)
+        key = unique.key_of(values, kind=self.definition.kind, queue=self._queue)
+        return msgspec.structs.replace(self._options, unique=key)
+
+
+def _job_options(definition: JobDefinition, options: EnqueueOptions) -> JobOptions:
+    """What differs from the store's own defaults; a job without options takes the short way."""
+    priority = options.priority or definition.priority
+    max_attempts = options.max_attempts or definition.max_attempts
+    return JobOptions(
+        priority=None if priority == DEFAULT_PRIORITY else priority,
+        max_attempts=None if max_attempts == DEFAULT_MAX_ATTEMPTS else max_attempts,
+        run_at=options.run_at,
+        delay_us=microseconds(options.delay, field="delay"),
+        timeout_us=microseconds(options.timeout, field="timeout"),
+        tags=tuple(options.tags) if options.tags else None,
+    )
+
+
+def _text(options: JobOptions | list[JobOptions]) -> str:
+    return _encoder.encode(options).decode()

@@ -1,0 +1,94 @@
+"""The connections of an App: opened when something is first asked of them."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from onecommit.calls.stores import store_status
+from onecommit.domain.identity import Epoch
+from onecommit.domain.settings import StoreSettings
+from onecommit.domain.store import StoreStatus
+from onecommit.drivers.driver import AsyncDriver, SyncDriver
+from onecommit.store.async_store import AsyncStore
+from onecommit.store.identity import checked_epoch
+from onecommit.store.sync_store import SyncStore
+
+
+class Stores:
+    """One async store for the running event loop, one sync store for every thread.
+
+    `source` gives the settings; it may start a server for that.
+    """
+
+    def __init__(self, source: Callable[[], StoreSettings], *, schema: str) -> None:
+        self.schema = schema
+        self._source = source
+        self._settings: StoreSettings | None = None
+        self._epoch: Epoch | None = None
+        self._lock = threading.Lock()
+        self._async: AsyncStore | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening: asyncio.Lock | None = None
+        self._sync: SyncStore | None = None
+
+    def settings(self) -> StoreSettings:
+        """The settings, asked for once. Blocks while a server is started for them."""
+        with self._lock:
+            if self._settings is None:
+                self._settings = self._source()
+            return self._settings
+
+    async def async_store(self) -> AsyncStore:
+        """The open store of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if self._async is not None and self._loop is loop:
+            return self._async
+        if self._opening is None or self._loop is not loop:
+            # Connections of a loop that has ended are of no use in this one.
+            self._loop, self._async, self._opening = loop, None, asyncio.Lock()
+        async with self._opening:
+            if self._async is None:
+                settings = self._settings
+                if settings is None:
+                    settings = await asyncio.to_thread(self.settings)
+                self._async = await AsyncStore(settings).open()
+            return self._async
+
+    def sync_store(self) -> SyncStore:
+        """The open store for callers without an event loop."""
+        settings = self.settings()
+        with self._lock:
+            if self._sync is None:
+                self._sync = SyncStore(settings).open()
+            return self._sync
+
+    async def async_epoch(self, driver: AsyncDriver) -> Epoch:
+        """The epoch to pass on a caller's connection: the configured one, else what is found there."""
+        return self._configured_epoch() or self._adopt(await driver.run(store_status()))
+
+    def sync_epoch(self, driver: SyncDriver) -> Epoch:
+        """The same for a sync connection."""
+        return self._configured_epoch() or self._adopt(driver.run(store_status()))
+
+    async def async_close(self) -> None:
+        """Close the connections that belong to the running event loop."""
+        if self._async is not None and self._loop is asyncio.get_running_loop():
+            await self._async.close()
+        self._async = None
+
+    def sync_close(self) -> None:
+        """Close the connections of sync callers."""
+        with self._lock:
+            if self._sync is not None:
+                self._sync.close()
+            self._sync = None
+
+    def _configured_epoch(self) -> Epoch | None:
+        if self._epoch is None:
+            configured = self.settings().epoch
+            self._epoch = None if configured is None else Epoch(configured)
+        return self._epoch
+
+    def _adopt(self, status: StoreStatus) -> Epoch:
+        self._epoch = checked_epoch(status, self.settings())
+        return self._epoch

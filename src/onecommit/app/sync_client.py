@@ -1,0 +1,134 @@
+# Generated from async_client.py by tools/generate_sync.py: edit that file, then `make sync`.
+"""Looking at jobs, queues and workers, and operating them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onecommit.app.stores import Stores
+from onecommit.calls import operators, views
+from onecommit.calls.call import Call, Routine
+from onecommit.domain.identity import JobId
+from onecommit.domain.job import JobResult, JobState, JobView
+from onecommit.domain.queue import QueueView
+from onecommit.domain.worker import WorkerView
+
+
+class SyncJobs:
+    """The jobs of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def get(self, job_id: int) -> JobView | None:
+        """One job as it stands, or None if the store knows it no longer."""
+        store = self._stores.sync_store()
+        return store.run(views.get_job(job_id))
+
+    def list(
+        self,
+        *,
+        state: JobState | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[JobView]:
+        """Jobs from the newest to the oldest; pass the last id as `before` for the next page."""
+        store = self._stores.sync_store()
+        call = views.list_jobs(state=state, queue=queue, kind=kind, limit=limit, before=before)
+        return store.run(call)
+
+    def cancel(self, job_id: int, *, actor: str, reason: str) -> JobResult:
+        """End a job that has not finished; a running attempt is told to stop and cannot complete."""
+        results = self.cancel_many([job_id], actor=actor, reason=reason)
+        return results[JobId(job_id)]
+
+    def cancel_many(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """The same for many jobs, in one transaction."""
+        return _on_jobs(self._stores, operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason)
+
+
+class SyncDeadLetters:
+    """The jobs that failed for good."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def list(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[JobView]:
+        """Dead letters from the newest to the oldest."""
+        store = self._stores.sync_store()
+        call = views.list_jobs(
+            state=JobState.DEAD, queue=queue, kind=kind, limit=limit, before=before
+        )
+        return store.run(call)
+
+    def retry(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """Put jobs back into their queues, with all their attempts."""
+        return _on_jobs(
+            self._stores, operators.RETRY_DEAD_JOBS, job_ids, actor=actor, reason=reason
+        )
+
+    def purge(
+        self, job_ids: Iterable[int], *, actor: str, reason: str
+    ) -> Mapping[JobId, JobResult]:
+        """Delete jobs for good."""
+        return _on_jobs(
+            self._stores, operators.PURGE_DEAD_JOBS, job_ids, actor=actor, reason=reason
+        )
+
+
+class SyncQueues:
+    """The queues of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def list(self) -> Sequence[QueueView]:
+        """Every queue and what lies in it."""
+        store = self._stores.sync_store()
+        return store.run(views.list_queues())
+
+    def pause(self, queue: str, *, actor: str, reason: str) -> None:
+        """Start no further job of the queue; what runs goes on, and jobs are still accepted."""
+        self._run(operators.PAUSE_QUEUE, queue, actor=actor, reason=reason)
+
+    def resume(self, queue: str, *, actor: str, reason: str) -> None:
+        """Start jobs of the queue again."""
+        self._run(operators.RESUME_QUEUE, queue, actor=actor, reason=reason)
+
+    def _run(self, routine: Routine, queue: str, *, actor: str, reason: str) -> None:
+        store = self._stores.sync_store()
+        call: Call[None] = operators.on_queue(
+            routine, queue, actor=actor, reason=reason, epoch=store.epoch
+        )
+        store.run(call)
+
+
+class SyncWorkers:
+    """The workers of the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def list(self) -> Sequence[WorkerView]:
+        """Every worker that is alive or whose jobs are not settled yet."""
+        store = self._stores.sync_store()
+        return store.run(views.list_workers())
+
+
+def _on_jobs(
+    stores: Stores, routine: Routine, job_ids: Iterable[int], *, actor: str, reason: str
+) -> Mapping[JobId, JobResult]:
+    store = stores.sync_store()
+    call = operators.on_jobs(routine, list(job_ids), actor=actor, reason=reason, epoch=store.epoch)
+    return store.run(call)

@@ -1,0 +1,53 @@
+# Generated from async_producer.py by tools/generate_sync.py: edit that file, then `make sync`.
+"""Enqueueing jobs of one kind."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, ParamSpec
+
+from onecommit.app.enqueue_plan import EnqueuePlan
+from onecommit.app.stores import Stores
+from onecommit.domain.job import Enqueued
+from onecommit.drivers.driver import SyncDriver
+
+P = ParamSpec("P")
+
+
+class SyncProducer(Generic[P]):
+    """Enqueues jobs of one kind on a connection of the App, or in a caller's transaction."""
+
+    def __init__(
+        self, plan: EnqueuePlan, stores: Stores, *, driver: SyncDriver | None = None
+    ) -> None:
+        self._plan = plan
+        self._stores = stores
+        self._driver = driver
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Enqueue one job with these arguments.
+
+        Raises:
+            InvalidArgument: An argument does not fit the handler or cannot be stored.
+        """
+        if self._driver is None:
+            store = self._stores.sync_store()
+            return store.run(self._plan.one(args, kwargs, epoch=store.epoch))
+        epoch = self._stores.sync_epoch(self._driver)
+        return self._driver.run(self._plan.one(args, kwargs, epoch=epoch))
+
+    def enqueue_many(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
+        """Enqueue a job for each mapping of arguments: all of them in one transaction, or none."""
+        if self._driver is None:
+            return self._enqueue_all(items)
+        epoch = self._stores.sync_epoch(self._driver)
+        # Every item is checked before the first is written.
+        calls = list(self._plan.many(items, epoch=epoch))
+        return [job for call in calls for job in self._driver.run(call)]
+
+    def _enqueue_all(self, items: Iterable[Mapping[str, Any]]) -> list[Enqueued]:
+        store = self._stores.sync_store()
+        enqueued: list[Enqueued] = []
+        with store.transaction() as transaction:
+            for call in self._plan.many(items, epoch=store.epoch):
+                jobs = transaction.run(call)
+                enqueued.extend(jobs)
+        return enqueued
