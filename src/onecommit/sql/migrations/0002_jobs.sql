@@ -82,7 +82,7 @@ create table "@schema@".ready (
     kind text not null,
     args json not null,
     options jsonb,
-    primary key (slot, lane, seq)
+    primary key (lane, seq, slot)                   -- in this order a lane is read in order of seq without a sort
 ) partition by list (slot);
 
 create table "@schema@".claim (
@@ -120,7 +120,7 @@ create table "@schema@".completion (
     seq bigint not null,
     finished_at timestamptz not null,
     detail json,
-    primary key (slot, lane, seq)
+    primary key (lane, seq, slot)
 ) partition by list (slot);
 
 do $$

@@ -4,7 +4,7 @@
 -- Raises OC004, OC006, OC008, 22023.
 create or replace function "@schema@".claim_jobs(p_worker bigint, p_request bigint, p_queue text, p_limit integer,
     p_lifetime_us bigint, p_sleep boolean, p_epoch bigint) returns setof "@schema@".claimed_batch
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
     v_now timestamptz;
     v_paused boolean;
@@ -23,8 +23,8 @@ begin
     perform "@schema@".enter_runtime(p_epoch);
     perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request));
     perform "@schema@".enter_worker(p_worker);
-    return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
-    if found then
+    if exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}') then
+        return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
         return query select s.* from "@schema@".claim_summary('more') s;
         return;
     end if;

@@ -34,7 +34,7 @@ begin
     ), closed as (
         insert into "@schema@".completion (slot, lane, outcome, seq, finished_at, detail)
         select i.slot, i.lane, i.outcome, i.seq, v_now, i.detail
-        from item i order by i.slot, i.lane, i.seq
+        from item i order by i.lane, i.seq
         on conflict do nothing
         returning slot, lane, seq
     ), won as (

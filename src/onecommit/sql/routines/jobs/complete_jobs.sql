@@ -5,7 +5,7 @@
 -- Raises OC004, 40001 (a chapter was reclaimed meanwhile: repeat the call).
 create or replace function "@schema@".complete_jobs(p_epoch bigint, p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_details text[], p_side bigint[]) returns setof "@schema@".closing_verdict
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
     v_now timestamptz;
     v_tail bigint;
@@ -24,7 +24,7 @@ begin
     select "@schema@".ring_slot(i.chapter), i.lane, 'completed', i.seq, v_now, i.detail::json
     from unnest(p_chapters, p_lanes, p_seqs, v_details) i (chapter, lane, seq, detail)
     where i.chapter >= v_tail
-    order by 1, 2, 4
+    order by 2, 4
     on conflict do nothing;
     get diagnostics v_closed = row_count;
     perform "@schema@".require_chapters(p_chapters, v_tail);

@@ -17,9 +17,10 @@ begin
     end loop;
     loop
         v_generation := pg_sequence_last_value(v_generation_seq);
-        perform pg_advisory_xact_lock_shared(
-            "@schema@".lock_class('"@schema@".ready'), "@schema@".generation_key(o_lane, v_generation));
-        -- A claim may have moved the generation between the read and the lock, and settled it already.
-        exit when pg_sequence_last_value(v_generation_seq) = v_generation;
+        -- Tested, not performed: an expression without an executor. A claim may have moved the generation between the
+        -- read and the lock, and settled it already; so it is read again.
+        exit when pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".ready'),
+                "@schema@".generation_key(o_lane, v_generation)) is not null
+            and pg_sequence_last_value(v_generation_seq) = v_generation;
     end loop;
 end $$;

@@ -4,32 +4,39 @@ create or replace function "@schema@".read_options(p_options jsonb, p_now timest
     out o_priority integer, out o_max_attempts integer, out o_run_at timestamptz,
     out o_unique_key bytea, out o_keep_until timestamptz, out o_stored jsonb)
 language plpgsql stable as $$
-declare
-    v_delay bigint;
-    v_window bigint;
 begin
+    o_priority := 2;
+    o_max_attempts := 20;
+    if p_options is null then
+        return;
+    end if;
     if jsonb_typeof(p_options) <> 'object' then
         raise exception 'options: must be an object, or an array with one object for each job' using errcode = '22023';
     end if;
-    o_stored := p_options - '{priority,max_attempts,run_at,delay_us,unique}'::text[];
+    if p_options ? 'priority' then
+        o_priority := "@schema@".option_integer(p_options, 'priority', 1, 4, 2);
+    end if;
+    if p_options ? 'max_attempts' then
+        o_max_attempts := "@schema@".option_integer(p_options, 'max_attempts', 1, 32767, 20);
+    end if;
+    o_stored := p_options - '{priority,max_attempts}'::text[];
+    if o_stored = '{}'::jsonb then
+        o_stored := null;
+        return;
+    end if;
+    o_run_at := coalesce("@schema@".option_time(p_options, 'run_at'), p_now
+        + "@schema@".option_integer(p_options, 'delay_us', 0, 3155760000000000, null) * interval '1 microsecond');
+    o_unique_key := "@schema@".option_unique_key(p_options -> 'unique');
+    o_keep_until := p_now
+        + "@schema@".option_integer(p_options -> 'unique', 'window_us', 1, 3155760000000000, null) * interval '1 microsecond';
+    o_stored := o_stored - '{run_at,delay_us,unique}'::text[];
     if o_stored - '{timeout_us,tags,trace,meta}'::text[] <> '{}'::jsonb then
         raise exception 'options: unknown key' using errcode = '22023', hint = 'Known keys: priority, max_attempts, '
             'run_at, delay_us, timeout_us, unique, tags, trace, meta.';
     end if;
-    o_priority := "@schema@".option_integer(p_options, 'priority', 1, 4, 2);
-    o_max_attempts := "@schema@".option_integer(p_options, 'max_attempts', 1, 32767, 20);
-    if o_stored <> '{}'::jsonb then
-        perform "@schema@".option_integer(p_options, 'timeout_us', 1, 3155760000000000, null);
-    end if;
-    if p_options ?| '{run_at,delay_us,unique}'::text[] then
-        v_delay := "@schema@".option_integer(p_options, 'delay_us', 0, 3155760000000000, null);
-        v_window := "@schema@".option_integer(p_options -> 'unique', 'window_us', 1, 3155760000000000, null);
-        o_run_at := coalesce("@schema@".option_time(p_options, 'run_at'), p_now + v_delay * interval '1 microsecond');
-        o_unique_key := "@schema@".option_unique_key(p_options -> 'unique');
-        o_keep_until := p_now + v_window * interval '1 microsecond';
-        if o_unique_key is not null then
-            o_stored := o_stored || '{"unique": true}'::jsonb;
-        end if;
+    perform "@schema@".option_integer(p_options, 'timeout_us', 1, 3155760000000000, null);
+    if o_unique_key is not null then
+        o_stored := o_stored || '{"unique": true}'::jsonb;
     end if;
     o_stored := nullif(o_stored, '{}'::jsonb);
 end $$;

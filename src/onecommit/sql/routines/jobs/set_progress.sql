@@ -5,7 +5,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_data json[];
 begin
-    v_data := "@schema@".check_payloads(p_data);
+    v_data := "@schema@".check_payloads('{progress}', p_data);
     perform "@schema@".enter_runtime(p_epoch);
     insert into "@schema@".progress as g (job_id, run_lease, data, updated_at)
     select i.job_id, i.run_lease, i.data, "@schema@".store_now()
