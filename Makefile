@@ -11,12 +11,15 @@ PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 
 # $(call install,venv,lock file): the locked packages, then the project itself, as one path file.
+# pip steps in where uv cannot: behind a package index that only pip's configuration knows.
 define install
-$(1)/bin/python -m pip install --quiet --no-compile --require-hashes --requirement $(2)
+$(1)/bin/python -m pip install --quiet --require-hashes --requirement requirements/installer.lock
+$(1)/bin/python -m uv pip install --quiet --require-hashes --requirement $(2) \
+  || $(1)/bin/python -m pip install --quiet --no-compile --require-hashes --requirement $(2)
 $(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 endef
 
-COMPILE = $(BIN)/python -m uv pip compile pyproject.toml --universal --generate-hashes --quiet \
+COMPILE = $(BIN)/python -m uv pip compile --universal --generate-hashes --quiet \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -81,8 +84,9 @@ $(BENCH_VENV)/.installed: requirements/bench.lock pyproject.toml
 	@touch $@
 
 lock: setup  ## resolve the lock files again
-	$(COMPILE) --group dev --upgrade --output-file requirements/dev.lock
-	$(COMPILE) --group build --group bench --upgrade --constraints requirements/dev.lock --output-file requirements/bench.lock
+	$(COMPILE) --group installer --upgrade --python-version 3.11 --output-file requirements/installer.lock
+	$(COMPILE) pyproject.toml --group dev --upgrade --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --group build --group bench --upgrade --constraints requirements/dev.lock --output-file requirements/bench.lock
 
 wheel: setup  ## build the wheel and the source archive into dist/
 	$(BIN)/python -m hatchling build
