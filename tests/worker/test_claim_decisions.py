@@ -2,6 +2,7 @@
 
 import pytest
 
+from onecommit.domain.attempt import ClaimStatus
 from onecommit.worker.claim_pace import ClaimPace
 from onecommit.worker.claim_size import ClaimSize
 
@@ -46,43 +47,43 @@ def test_the_rate_is_forgotten_when_the_jobs_become_slow():
 
 def test_more_is_claimed_at_once_without_asking_for_notices():
     pace = ClaimPace()
-    assert pace.pause_after("more", claimed=100, listening=True, poll=5) == 0
+    assert pace.pause_after(ClaimStatus("more"), claimed=100, listening=True, poll=5) == 0
     assert not pace.sleep
 
 
 def test_an_empty_queue_is_asked_to_notify_before_the_worker_sleeps():
     pace = ClaimPace()
-    assert pace.pause_after("empty", claimed=0, listening=True, poll=5) == 0
+    assert pace.pause_after(ClaimStatus("empty"), claimed=0, listening=True, poll=5) == 0
     assert pace.sleep
-    assert pace.pause_after("empty", claimed=0, listening=True, poll=5) == 5
+    assert pace.pause_after(ClaimStatus("empty"), claimed=0, listening=True, poll=5) == 5
 
 
 def test_while_work_flows_the_worker_looks_again_by_itself():
     pace = ClaimPace()
-    assert pace.pause_after("empty", claimed=3, listening=True, poll=5) < 0.01
+    assert pace.pause_after(ClaimStatus("empty"), claimed=3, listening=True, poll=5) < 0.01
     assert not pace.sleep
 
 
 def test_pending_numbers_are_looked_for_ever_less_often():
     pace = ClaimPace()
-    pauses = [pace.pause_after("pending", claimed=0, listening=True, poll=5) for _ in range(12)]
+    pauses = [pace.pause_after(ClaimStatus("pending"), claimed=0, listening=True, poll=5) for _ in range(12)]
     assert pauses[0] == 0.002
     assert pauses == sorted(pauses)
     assert pauses[-1] == 1.0
     assert pace.sleep, "a new job must not wait behind an open transaction for a second"
     pace.woken()
-    assert pace.pause_after("pending", claimed=0, listening=True, poll=5) == 0.002
+    assert pace.pause_after(ClaimStatus("pending"), claimed=0, listening=True, poll=5) == 0.002
 
 
 def test_a_busy_lane_is_tried_again_in_a_few_milliseconds():
     pace = ClaimPace()
     for _ in range(20):
-        assert 0.001 < pace.pause_after("busy", claimed=0, listening=True, poll=5) < 0.006
+        assert 0.001 < pace.pause_after(ClaimStatus("busy"), claimed=0, listening=True, poll=5) < 0.006
 
 
 def test_without_notices_an_idle_queue_is_polled():
     pace = ClaimPace()
-    pauses = [pace.pause_after("empty", claimed=0, listening=False, poll=1) for _ in range(15)]
+    pauses = [pace.pause_after(ClaimStatus("empty"), claimed=0, listening=False, poll=1) for _ in range(15)]
     assert pauses[-1] == 1
     assert not pace.sleep
 
@@ -90,5 +91,5 @@ def test_without_notices_an_idle_queue_is_polled():
 @pytest.mark.parametrize("status", ["empty", "paused", "unknown_queue"])
 def test_every_other_status_sleeps_until_a_notice(status):
     pace = ClaimPace()
-    pace.pause_after(status, claimed=0, listening=True, poll=5)
-    assert pace.pause_after(status, claimed=0, listening=True, poll=5) == 5
+    pace.pause_after(ClaimStatus(status), claimed=0, listening=True, poll=5)
+    assert pace.pause_after(ClaimStatus(status), claimed=0, listening=True, poll=5) == 5

@@ -7,7 +7,7 @@ addresses or the text of an exception.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypedDict
 
 logger = logging.getLogger("onecommit")
 
@@ -18,6 +18,26 @@ class Event:
 
     name: ClassVar[str]
     level: ClassVar[int] = logging.INFO
+
+
+class AttemptNames(TypedDict):
+    """The fields by which an event names an attempt."""
+
+    job: int
+    kind: str
+    attempt: int
+    run_lease: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEvent(Event):
+    """Something about one attempt."""
+
+    level = logging.WARNING
+    job: int
+    kind: str
+    attempt: int
+    run_lease: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +100,7 @@ class Reconnecting(Event):
     level = logging.WARNING
     operation: str
     failure: str
-    """Class of the exception; its text could hold an address."""
-    sqlstate: str | None
+    """Our own sentence about it; the driver's could hold an address."""
     attempt: int
     pause_seconds: float
 
@@ -145,103 +164,101 @@ class LoopResumed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptFailed(Event):
+class AttemptFailed(AttemptEvent):
     """A handler raised; the attempt is retried or, when none is left, moved to the dead letters."""
 
     name = "attempt.failed"
-    level = logging.WARNING
-    job: int
-    kind: str
-    attempt: int
     code: str
     failure: str
     frames: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaleAttempt(Event):
+class UnknownKind(Event):
+    """Jobs of a kind that this worker does not know come out of a queue that it serves; said once."""
+
+    name = "worker.unknown_kind"
+    level = logging.ERROR
+    kind: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleAttempt(AttemptEvent):
     """Another outcome closed this attempt first; what this process wanted to record was dropped."""
 
     name = "attempt.stale"
-    level = logging.WARNING
-    job: int
-    kind: str
-    attempt: int
-    run_lease: int
     wanted: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecycledAttempt(Event):
+class RecycledAttempt(AttemptEvent):
     """The history that held this attempt is gone; nothing can be recorded about it any more."""
 
     name = "attempt.recycled"
     level = logging.ERROR
-    job: int
-    kind: str
-    attempt: int
-    run_lease: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletedThenRaised(Event):
+class AttemptUnrecorded(AttemptEvent):
+    """The store refuses what should be recorded about this attempt, which therefore stays open."""
+
+    name = "attempt.unrecorded"
+    level = logging.ERROR
+    wanted: str
+    failure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedThenRaised(AttemptEvent):
     """A caller-owned attempt committed its completion, and its handler then ended another way."""
 
     name = "attempt.completed_then_raised"
-    level = logging.WARNING
-    job: int
-    kind: str
-    attempt: int
     exit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptWithoutCompletion(Event):
+class ReceiptWithoutCompletion(AttemptEvent):
     """A caller-owned handler returned its receipt, but its transaction did not commit."""
 
     name = "attempt.receipt_without_completion"
     level = logging.ERROR
-    job: int
-    kind: str
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoReceipt(Event):
+class NoReceipt(AttemptEvent):
     """A caller-owned handler returned something that is not the receipt of its own attempt."""
 
     name = "attempt.no_receipt"
     level = logging.ERROR
-    job: int
-    kind: str
-    attempt: int
     returned: str
     """Class of what it returned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnresolvedAttempt(Event):
+class UnknownOutcome(AttemptEvent):
+    """The history that could tell what became of a caller-owned attempt is gone; nothing was touched."""
+
+    name = "attempt.unknown"
+    level = logging.ERROR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnresolvedAttempt(AttemptEvent):
     """The outcome of a caller-owned attempt is not known; a watcher goes on asking, nothing is issued."""
 
     name = "attempt.unresolved"
     level = logging.ERROR
-    job: int
-    kind: str
-    attempt: int
     waited_seconds: float
     holder_pid: int | None
     """The backend whose open transaction holds the attempt, if one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationIgnored(Event):
+class CancellationIgnored(AttemptEvent):
     """A handler was asked to stop and still runs."""
 
     name = "attempt.cancellation_ignored"
-    level = logging.WARNING
-    job: int
-    kind: str
-    attempt: int
     reason: str
     seconds: float
 
@@ -265,6 +282,36 @@ class ProcessesGivenUp(Event):
     name = "process.given_up"
     level = logging.CRITICAL
     failures: int
+
+
+class NamedAttempt(Protocol):
+    """An attempt, as far as events are concerned."""
+
+    @property
+    def job_id(self) -> int:
+        """The job."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the job."""
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt."""
+
+    @property
+    def run_lease(self) -> int:
+        """The attempt's unique number within the job."""
+
+
+def names_of(attempt: NamedAttempt) -> AttemptNames:
+    """The fields by which an event names this attempt."""
+    return AttemptNames(
+        job=attempt.job_id,
+        kind=attempt.kind,
+        attempt=attempt.attempt,
+        run_lease=attempt.run_lease,
+    )
 
 
 Emit = Callable[[Event], None]

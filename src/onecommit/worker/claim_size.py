@@ -37,14 +37,20 @@ class ClaimSize:
         self._rate += weight * ((ended - self._ended) / elapsed - self._rate)
         self._ended, self._since = ended, now
 
-    def wanted(self, *, running: int, waiting: int) -> int:
-        """Size of the claim to make now; 0 while enough is at hand.
+    @property
+    def prefetch(self) -> int:
+        """Jobs worth having at hand beside those that run."""
+        return min(int(self._rate * self._horizon), self._largest)
 
-        Asks again only when the stock has fallen to half, so that claims stay large.
-        """
-        prefetch = min(int(self._rate * self._horizon), self._largest)
-        free = self._concurrency - running
-        missing = free + prefetch - waiting
-        if missing <= 0 or (free <= waiting and waiting * 2 > prefetch):
+    @property
+    def low_mark(self) -> int:
+        """With no more than this at hand it is time to claim again; claims stay large that way."""
+        return self.prefetch // 2
+
+    def wanted(self, *, running: int, waiting: int) -> int:
+        """Size of the claim to make now; 0 while enough is at hand."""
+        free = max(self._concurrency - running, 0)
+        missing = free + self.prefetch - waiting
+        if missing <= 0 or (waiting >= free and waiting > self.low_mark):
             return 0
         return min(missing, self._largest)

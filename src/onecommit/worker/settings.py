@@ -17,8 +17,8 @@ class WorkerSettings:
     """Concurrency of each queue that this worker serves."""
     name: str = ""
     """Shown to operators; the host name and process id when empty."""
-    threads: int = 32
-    """Threads for ``def`` handlers, whatever the concurrency."""
+    threads: int = 64
+    """Most threads for ``def`` handlers; beyond the sum of all concurrency none is used."""
     drain_budget: float = 20.0
     """How long running handlers may go on after a stop was asked for."""
     cancel_grace: float = 5.0

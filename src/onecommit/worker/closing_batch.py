@@ -1,0 +1,102 @@
+"""Ends of attempts that are recorded together."""
+
+from typing import Protocol, Self
+
+from onecommit.calls.attempts import complete_jobs, finish_jobs
+from onecommit.calls.call import Call
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.closing import Finish, Loss
+from onecommit.domain.identity import Epoch
+from onecommit.domain.job import Outcome
+
+
+class ClosingBatch(Protocol):
+    """What the completer sends: whole or, when the store refuses one item, in halves."""
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The attempts that end."""
+
+    def call(self, *, epoch: Epoch) -> Call[list[Loss]]:
+        """The call that records them."""
+
+    def outcome(self, position: int) -> Outcome:
+        """What one item wants to record."""
+
+    def halves(self) -> "list[ClosingBatch]":
+        """Two batches that record the same."""
+
+
+class Completions:
+    """Attempts that completed; few have a result or progress, so these are kept aside."""
+
+    def __init__(self) -> None:
+        self.attempts: list[Attempt] = []
+        self._details: dict[int, str] = {}
+        self._progressed: set[int] = set()
+
+    def add_with(self, attempt: Attempt, *, detail: str | None, progressed: bool) -> None:
+        """Add an attempt that leaves something behind."""
+        if detail is not None:
+            self._details[len(self.attempts)] = detail
+        if progressed:
+            self._progressed.add(len(self.attempts))
+        self.attempts.append(attempt)
+
+    def call(self, *, epoch: Epoch) -> Call[list[Loss]]:
+        """The call that completes them."""
+        details = None
+        if self._details:
+            details = [self._details.get(position) for position in range(len(self.attempts))]
+        side = {self.attempts[position].job_id for position in self._progressed}
+        side.update(
+            attempt.job_id
+            for attempt in self.attempts
+            if attempt.options is not None and attempt.may_hold_unique_key
+        )
+        return complete_jobs(self.attempts, details=details, side=list(side), epoch=epoch)
+
+    def outcome(self, _: int) -> Outcome:
+        """Always completed."""
+        return Outcome.COMPLETED
+
+    def halves(self) -> list[ClosingBatch]:
+        """Two batches that record the same."""
+        middle = len(self.attempts) // 2
+        return [self._part(0, middle), self._part(middle, len(self.attempts))]
+
+    def _part(self, first: int, end: int) -> Self:
+        part = type(self)()
+        for position in range(first, end):
+            part.add_with(
+                self.attempts[position],
+                detail=self._details.get(position),
+                progressed=position in self._progressed,
+            )
+        return part
+
+
+class Finishes:
+    """Attempts that ended otherwise."""
+
+    def __init__(self, finishes: list[Finish] | None = None) -> None:
+        self._finishes = finishes or []
+        self.attempts = [finish.attempt for finish in self._finishes]
+
+    def add(self, finish: Finish) -> None:
+        """Add one."""
+        self._finishes.append(finish)
+        self.attempts.append(finish.attempt)
+
+    def call(self, *, epoch: Epoch) -> Call[list[Loss]]:
+        """The call that ends them."""
+        return finish_jobs(self._finishes, epoch=epoch)
+
+    def outcome(self, position: int) -> Outcome:
+        """What the handler, or the worker for it, chose."""
+        return self._finishes[position].outcome
+
+    def halves(self) -> list[ClosingBatch]:
+        """Two batches that record the same."""
+        middle = len(self._finishes) // 2
+        return [Finishes(self._finishes[:middle]), Finishes(self._finishes[middle:])]

@@ -1,0 +1,168 @@
+"""Records how attempts ended, many in one statement."""
+
+import asyncio
+from collections.abc import Callable
+
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.closing import Finish, Loss, Verdict
+from onecommit.domain.identity import Epoch
+from onecommit.errors import InvalidArgument
+from onecommit.telemetry.events import (
+    AttemptUnrecorded,
+    Emit,
+    RecycledAttempt,
+    StaleAttempt,
+    names_of,
+)
+from onecommit.worker.closing_batch import ClosingBatch, Completions, Finishes
+from onecommit.worker.insistence import Insistence
+from onecommit.worker.open_requests import OpenRequests
+
+
+class Completer:
+    """One flush at a time, as soon as `size` attempts wait or the first has waited `delay` seconds.
+
+    While a flush is on its way the next one gathers, so a slow database makes larger batches. What
+    was handed over stays here until the store has answered, however often the connection is lost.
+    """
+
+    name = "completer"
+
+    def __init__(
+        self,
+        insistence: Insistence,
+        *,
+        epoch: Epoch,
+        requests: OpenRequests,
+        emit: Emit,
+        size: int,
+        delay: float,
+    ) -> None:
+        self.wake: Callable[[], None] = lambda: None
+        """Starts the next round at once; set by whoever runs this loop."""
+        self.completed = 0
+        self.otherwise_ended = 0
+        self._insistence = insistence
+        self._epoch = epoch
+        self._requests = requests
+        self._emit = emit
+        self._size = size
+        self._delay = delay
+        self._completions = Completions()
+        self._finishes = Finishes()
+        self._sending: list[ClosingBatch] = []
+        self._gathering = False
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    @property
+    def unrecorded(self) -> int:
+        """Attempts that the store has not answered for yet."""
+        return self._waiting + sum(len(batch.attempts) for batch in self._sending)
+
+    def complete(self, attempt: Attempt) -> None:
+        """Record that the attempt completed and leaves nothing behind."""
+        self._completions.attempts.append(attempt)
+        if not self._gathering:
+            self._gather()
+
+    def complete_with(self, attempt: Attempt, *, detail: str | None, progressed: bool) -> None:
+        """Record that the attempt completed, with its result as JSON or with progress to keep."""
+        self._completions.add_with(attempt, detail=detail, progressed=progressed)
+        if not self._gathering:
+            self._gather()
+
+    def finish(self, finish: Finish) -> None:
+        """Record any other end."""
+        self._finishes.add(finish)
+        if not self._gathering:
+            self._gather()
+
+    def nudge(self) -> None:
+        """Flush now if enough waits; called between turns rather than for each attempt."""
+        if len(self._completions.attempts) >= self._size:
+            self.wake()
+
+    async def settle(self) -> None:
+        """Return when the store has answered for everything that was handed over."""
+        while not self._settled.is_set():
+            self.wake()
+            await self._settled.wait()
+
+    async def run_once(self) -> float | None:
+        """Send what waits, and say when to look again."""
+        self._sending += self._take()
+        while self._sending:
+            batch = self._sending[0]
+            try:
+                losses = await self._insistence.run(batch.call(epoch=self._epoch))
+            except Exception as error:
+                if not _is_refusal(error):
+                    raise
+                self._sending[:1] = self._divided(batch, error)
+            else:
+                del self._sending[0]
+                self._note(batch, losses)
+        if self._waiting:
+            return 0.0 if self._waiting >= self._size else self._delay
+        self._gathering = False
+        self._settled.set()
+        return None
+
+    @property
+    def _waiting(self) -> int:
+        return len(self._completions.attempts) + len(self._finishes.attempts)
+
+    def _gather(self) -> None:
+        self._gathering = True
+        self._settled.clear()
+        asyncio.get_running_loop().call_later(self._delay, self.wake)
+
+    def _take(self) -> list[ClosingBatch]:
+        taken: list[ClosingBatch] = []
+        if self._completions.attempts:
+            taken.append(self._completions)
+            self._completions = Completions()
+        if self._finishes.attempts:
+            taken.append(self._finishes)
+            self._finishes = Finishes()
+        return taken
+
+    def _divided(self, batch: ClosingBatch, error: Exception) -> list[ClosingBatch]:
+        """What to send instead of a batch that the store refuses because of one of its items."""
+        if len(batch.attempts) > 1:
+            return batch.halves()
+        self._give_up(batch, error)
+        return []
+
+    def _note(self, batch: ClosingBatch, losses: list[Loss]) -> None:
+        self._requests.closed(batch.attempts)
+        won = len(batch.attempts) - len(losses)
+        if isinstance(batch, Completions):
+            self.completed += won
+        else:
+            self.otherwise_ended += won
+        for position, verdict in losses:
+            self._report_loss(batch, position, verdict)
+
+    def _report_loss(self, batch: ClosingBatch, position: int, verdict: Verdict) -> None:
+        names = names_of(batch.attempts[position])
+        if verdict is Verdict.RECYCLED:
+            self._emit(RecycledAttempt(**names))
+        else:
+            self._emit(StaleAttempt(**names, wanted=batch.outcome(position).value))
+
+    def _give_up(self, batch: ClosingBatch, error: Exception) -> None:
+        self._emit(
+            AttemptUnrecorded(
+                **names_of(batch.attempts[0]),
+                wanted=batch.outcome(0).value,
+                failure=type(error).__qualname__,
+            )
+        )
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the store refuses what one of the items says, rather than the call as such."""
+    state = getattr(error, "sqlstate", None) or ""
+    return isinstance(error, InvalidArgument) or state.startswith("22")

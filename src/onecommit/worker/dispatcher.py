@@ -1,0 +1,113 @@
+"""Claims the jobs of one queue and hands them to its station."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from onecommit.calls.attempts import claim_jobs
+from onecommit.domain.attempt import Claim, ClaimStatus
+from onecommit.domain.identity import WorkerId
+from onecommit.errors import WorkerEnded
+from onecommit.worker.claim_pace import ClaimPace
+from onecommit.worker.claim_size import ClaimSize
+from onecommit.worker.incarnation import Incarnation
+from onecommit.worker.insistence import Insistence
+from onecommit.worker.open_requests import OpenRequests
+from onecommit.worker.station import Station
+
+
+class Dispatcher:
+    """One round is one claim, sized to what the station can use and followed by the pause it asks for.
+
+    The next batch is claimed while the current one runs. A claim whose reply was lost is repeated
+    under the same request number until it is answered, so that no job is claimed and forgotten.
+    """
+
+    def __init__(
+        self,
+        station: Station,
+        *,
+        size: ClaimSize,
+        insistence: Insistence,
+        incarnation: Incarnation,
+        requests: OpenRequests,
+        poll: Callable[[], tuple[bool, float]],
+        on_dead: Callable[[WorkerId], None],
+    ) -> None:
+        self.name = f"dispatcher of {station.queue}"
+        self.idle = asyncio.Event()
+        """Set by a claim that found nothing and nothing to wait for."""
+        self._station = station
+        self._size = size
+        self._pace = ClaimPace()
+        self._insistence = insistence
+        self._incarnation = incarnation
+        self._requests = requests
+        self._poll = poll
+        self._on_dead = on_dead
+        self._full = False
+
+    def notified(self) -> bool:
+        """A notice came for this queue; true if it is a reason to claim now."""
+        self._pace.woken()
+        return not self._full
+
+    def hungry(self) -> bool:
+        """The station runs low; true if the dispatcher was waiting for that."""
+        return self._full
+
+    async def run_once(self) -> float | None:
+        """Claim once, unless the station has enough."""
+        limit = self._wanted()
+        self._full = limit == 0
+        if self._full:
+            return None
+        claim = await self._claim(limit)
+        if claim is None:
+            return 0.0
+        claimed = len(claim.attempts)
+        listening, poll = self._poll()
+        pause = self._pace.pause_after(
+            claim.status, claimed=claimed, listening=listening, poll=poll
+        )
+        self.idle = claimed == 0 and claim.status in _NOTHING_THERE
+        return pause
+
+    def _wanted(self) -> int:
+        station = self._station
+        self._size.observe(ended=station.ended, now=time.monotonic())
+        limit = self._size.wanted(running=station.running, waiting=station.waiting)
+        station.low_mark = self._size.low_mark
+        return limit
+
+    async def _claim(self, limit: int) -> Claim | None:
+        """The answer, or None if this incarnation was declared dead meanwhile."""
+        worker = await self._incarnation.alive()
+        request = self._requests.begin()
+        call = claim_jobs(
+            self._station.queue,
+            worker=worker,
+            request=request,
+            limit=limit,
+            lifetime_us=None,
+            sleep=self._pace.sleep,
+            epoch=self._incarnation.epoch,
+        )
+        try:
+            claim = await self._insistence.run(call)
+        except WorkerEnded:
+            self._on_dead(worker)
+            return None
+        if not self._incarnation.is_current(worker):
+            return None  # the jobs are being rescued; running them would only lose
+        self._requests.answered(request, claim.attempts)
+        if claim.attempts:
+            skew = claim.attempts[0].claimed_at - datetime.now(UTC)
+            self._station.add(claim.attempts, skew=skew)
+        return claim
+
+
+_NOTHING_THERE = frozenset({ClaimStatus.EMPTY, ClaimStatus.PAUSED, ClaimStatus.UNKNOWN_QUEUE})
+_NOT_WAITED_FOR = 0.25
+"""Numbers that stay uncommitted until the looks are so far apart belong to a long transaction."""

@@ -1,0 +1,54 @@
+"""Runs a call until the database answers it."""
+
+import asyncio
+import random
+from typing import TypeVar
+
+from onecommit.calls.call import Call
+from onecommit.errors import StoreUnavailable
+from onecommit.store.async_store import AsyncStore
+from onecommit.telemetry.events import Emit, Reconnected, Reconnecting
+
+T = TypeVar("T")
+
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 5.0
+
+
+class Insistence:
+    """Repeats a call for ever while the store is unavailable, with a growing pause, and says so.
+
+    Only for calls that are idempotent under repetition: a reply may have been lost after the server
+    did the work. Whoever waits bounds the whole with a timeout.
+    """
+
+    def __init__(self, store: AsyncStore, *, emit: Emit) -> None:
+        self._store = store
+        self._emit = emit
+
+    async def run(self, call: Call[T]) -> T:
+        """The answer of the call, however long it takes."""
+        failures = 0
+        while True:
+            try:
+                answer = await self._store.run(call)
+            except StoreUnavailable as error:
+                failures += 1
+                await self._pause(call.routine.name, error, failures)
+            else:
+                if failures:
+                    self._emit(Reconnected(operation=call.routine.name, attempts=failures))
+                return answer
+
+    async def _pause(self, operation: str, error: StoreUnavailable, failures: int) -> None:
+        pause = min(_FIRST_PAUSE * 2.0 ** min(failures, 20), _LONGEST_PAUSE)
+        pause *= 0.5 + random.random()  # noqa: S311 - jitter, not a secret
+        self._emit(
+            Reconnecting(
+                operation=operation,
+                failure=error.message,
+                attempt=failures,
+                pause_seconds=round(pause, 3),
+            )
+        )
+        await asyncio.sleep(pause)

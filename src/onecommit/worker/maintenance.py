@@ -1,0 +1,100 @@
+"""What one worker, the leader, does for all of them."""
+
+import time
+from collections.abc import Callable
+
+from onecommit.calls.maintenance import promote_jobs, rescue_jobs, tend_ring
+from onecommit.calls.workers import lead
+from onecommit.store.async_store import AsyncStore
+from onecommit.worker.incarnation import Incarnation
+
+_LEASE_SECONDS = 30.0
+_RENEW_SECONDS = 10.0
+_RESCUE_SECONDS = 5.0
+_TEND_BUSY_SECONDS = 1.0
+_TEND_IDLE_SECONDS = 10.0
+_LONGEST_PROMOTION_PAUSE = 10.0
+"""Jobs scheduled for sooner than this are announced by a notice."""
+_PROMOTE_LIMIT = 1_000
+_RESCUE_LIMIT = 500
+
+
+class Maintenance:
+    """Leads if nobody else does: promotes what falls due, rescues the dead, keeps the ring turning.
+
+    Everything here may be done twice; the lease only saves the work.
+    """
+
+    name = "maintenance"
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        *,
+        incarnation: Incarnation,
+        rescue_window: float,
+        listening: Callable[[], bool],
+    ) -> None:
+        self.leading = False
+        self._store = store
+        self._incarnation = incarnation
+        self._window_us = int(rescue_window * 1_000_000)
+        self._listening = listening
+        self._due = {"lead": 0.0, "promote": 0.0, "rescue": 0.0, "tend": 0.0}
+
+    def expect_promotion(self) -> None:
+        """A notice says that a job falls due soon."""
+        self._due["promote"] = 0.0
+
+    async def run_once(self) -> float | None:
+        """Do what is due; return the seconds until the next duty."""
+        if self._is_due("lead"):
+            self.leading = await self._lead()
+            self._next("lead", _RENEW_SECONDS)
+        if not self.leading:
+            return self._pause("lead")
+        if self._is_due("promote"):
+            self._next("promote", await self._promote())
+        if self._is_due("rescue"):
+            self._next("rescue", await self._rescue())
+        if self._is_due("tend"):
+            self._next("tend", await self._tend())
+        return self._pause("lead", "promote", "rescue", "tend")
+
+    async def promote_now(self) -> int:
+        """Make ready what is due, whoever leads; return how many jobs that were."""
+        call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
+        return (await self._store.run(call)).promoted
+
+    async def _lead(self) -> bool:
+        worker = await self._incarnation.alive()
+        ttl_us = int(_LEASE_SECONDS * 1_000_000)
+        return await self._store.run(lead(worker, ttl_us=ttl_us, epoch=self._incarnation.epoch))
+
+    async def _promote(self) -> float:
+        call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
+        promotion = await self._store.run(call)
+        longest = _LONGEST_PROMOTION_PAUSE if self._listening() else 1.0
+        if promotion.next_in_us is None:
+            return longest
+        return min(promotion.next_in_us / 1_000_000, longest)
+
+    async def _rescue(self) -> float:
+        call = rescue_jobs(
+            window_us=self._window_us, limit=_RESCUE_LIMIT, epoch=self._incarnation.epoch
+        )
+        rescue = await self._store.run(call)
+        return 0.0 if rescue.more else _RESCUE_SECONDS
+
+    async def _tend(self) -> float:
+        step = await self._store.run(tend_ring(epoch=self._incarnation.epoch))
+        return _TEND_IDLE_SECONDS if step.action == "none" else _TEND_BUSY_SECONDS
+
+    def _is_due(self, duty: str) -> bool:
+        return time.monotonic() >= self._due[duty]
+
+    def _next(self, duty: str, seconds: float) -> None:
+        self._due[duty] = time.monotonic() + seconds
+
+    def _pause(self, *duties: str) -> float:
+        return max(0.0, min(self._due[duty] for duty in duties) - time.monotonic())

@@ -1,0 +1,77 @@
+"""Attempts whose handlers are running, and why some of them were asked to stop."""
+
+import asyncio
+from collections.abc import Iterator
+from enum import StrEnum
+
+from onecommit.domain.attempt import Attempt
+from onecommit.worker.kind import Kind
+
+
+class Interruption(StrEnum):
+    """Why the worker asked a handler to stop."""
+
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    """The store has closed the attempt already: an operator cancelled it, or its deadline passed."""
+    SHUTDOWN = "shutdown"
+    RESCUED = "rescued"
+    """This incarnation was declared dead, so the attempt belongs to somebody else."""
+
+
+class Run:
+    """One handler that waits for something: the task to cancel, and the limits it has."""
+
+    __slots__ = (
+        "attempt",
+        "complained",
+        "ended",
+        "interrupted_at",
+        "interruption",
+        "kind",
+        "task",
+        "until",
+    )
+
+    def __init__(
+        self, attempt: Attempt, kind: Kind, task: "asyncio.Task[object]", *, until: float | None
+    ) -> None:
+        self.attempt = attempt
+        self.kind = kind
+        self.task = task
+        self.until = until
+        """When it times out, on the loop's clock."""
+        self.interruption: Interruption | None = None
+        self.interrupted_at = 0.0
+        self.complained = False
+        self.ended = False
+        """The handler has ended; recording that must not be interrupted."""
+
+
+class Running:
+    """The handlers of this process that wait for something, by attempt."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[int, int], Run] = {}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(list(self._runs.values()))
+
+    def add(self, run: Run) -> None:
+        """Take note that a handler waits."""
+        self._runs[run.attempt.job_id, run.attempt.run_lease] = run
+
+    def remove(self, run: Run) -> None:
+        """Take note that it has ended."""
+        self._runs.pop((run.attempt.job_id, run.attempt.run_lease), None)
+
+    def find(self, job_id: int, run_lease: int) -> Run | None:
+        """The run of an attempt; callable from any thread."""
+        return self._runs.get((job_id, run_lease))
+
+    def find_task(self, task: "asyncio.Task[object] | None") -> Run | None:
+        """The run that keeps this task."""
+        return next((run for run in self if run.task is task), None)

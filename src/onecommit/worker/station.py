@@ -1,0 +1,182 @@
+"""Runs the jobs of one queue."""
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+from onecommit.app.context import AttemptPort
+from onecommit.domain.attempt import Attempt
+from onecommit.errors import InvalidArgument
+from onecommit.worker.completer import Completer
+from onecommit.worker.executor import Executor
+from onecommit.worker.kind import Kind
+from onecommit.worker.running import Run
+from onecommit.worker.suspension import resume
+from onecommit.worker.tasks import Tasks
+
+_TURN_SECONDS = 0.001
+"""How long jobs that never wait may hold the event loop before others have their turn."""
+
+
+class Station:
+    """Runs waiting jobs in order, at most `concurrency` of them at a time.
+
+    A *server* is a task that runs one job after another. The first job in it that really waits for
+    something keeps the task to itself, and another server takes over: so each handler that waits has a
+    task and a context of its own, and a job that never waits costs no task at all.
+    """
+
+    def __init__(
+        self,
+        queue: str,
+        *,
+        concurrency: int,
+        kinds: Mapping[str, Kind],
+        executor: Executor,
+        completer: Completer,
+        port: AttemptPort,
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        self.queue = queue
+        self.running = 0
+        """Jobs that wait for something and keep a slot."""
+        self.ended = 0
+        """Jobs that have ended since the start."""
+        self.low_mark = 0
+        """With no more than this waiting, `on_low` is called."""
+        self.on_low: Callable[[], None] = lambda: None
+        self.current: Attempt | None = None
+        """The job that was stepped into last: the one to blame when the loop is blocked."""
+        self._concurrency = concurrency
+        self._kinds = kinds
+        self._executor = executor
+        self._completer = completer
+        self._port = port
+        self._stock: deque[Attempt] = deque()
+        self._skew = timedelta(0)
+        self._serving = False
+        self._servers = Tasks(on_error=on_error)
+        self._name = f"onecommit:{queue}"
+        self._context = contextvars.copy_context()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that are claimed and have not started."""
+        return len(self._stock)
+
+    async def wait(self, *, timeout: float | None = None) -> bool:
+        """Wait until nothing runs here any more; false if that takes longer than `timeout`."""
+        return await self._servers.wait(timeout=timeout)
+
+    def add(self, attempts: Sequence[Attempt], *, skew: timedelta) -> None:
+        """Take more jobs. `skew`: how far the database clock is ahead of ours."""
+        self._skew = skew
+        self._stock.extend(attempts)
+        self._staff()
+
+    def take_back(self) -> list[Attempt]:
+        """Give up every job that has not started."""
+        unstarted = list(self._stock)
+        self._stock.clear()
+        return unstarted
+
+    def drop(self, gone: Callable[[Attempt], bool]) -> list[Attempt]:
+        """Give up those waiting jobs for which `gone` is true."""
+        dropped = [attempt for attempt in self._stock if gone(attempt)]
+        if dropped:
+            kept = [attempt for attempt in self._stock if not gone(attempt)]
+            self._stock.clear()
+            self._stock.extend(kept)
+        return dropped
+
+    def _staff(self) -> None:
+        """Put a server to work if there is a job, a free slot and nobody at it."""
+        if self._stock and not self._serving and self.running < self._concurrency:
+            self._serving = True
+            # A copy of a context of our own: what a handler sets must not reach the next one.
+            self._servers.spawn(self._serve(), name=self._name, context=self._context.copy())
+
+    async def _serve(self) -> None:
+        stock = self._stock
+        turn_ends = monotonic() + _TURN_SECONDS
+        while stock:
+            attempt = stock.popleft()
+            if len(stock) <= self.low_mark:
+                self.on_low()
+            if await self._run(attempt):
+                return  # that job kept this task, and somebody else is serving
+            if contextvars.copy_context() != self._context:
+                break
+            if monotonic() > turn_ends:
+                self._completer.nudge()
+                await asyncio.sleep(0)
+                turn_ends = monotonic() + _TURN_SECONDS
+        self._completer.nudge()
+        self._serving = False
+        self._staff()
+
+    async def _run(self, attempt: Attempt) -> bool:
+        """Run one job to its end; true if it had to wait for something."""
+        kind = self._kinds.get(attempt.kind)
+        if kind is None:
+            self._executor.refuse_unknown(attempt, self.queue)
+            self.ended += 1
+            return False
+        self.current = attempt
+        run: Run | None = None
+        result: Any = None
+        failure: BaseException | None = None
+        try:
+            arguments = kind.decode(attempt.args)
+        except InvalidArgument as error:
+            self._executor.refuse_undecodable(attempt, error)
+            self.ended += 1
+            return False
+        try:
+            context = kind.context(attempt, self._port, skew=self._skew)
+            handler = kind.call(context, **arguments)
+            try:
+                awaited = handler.send(None)
+            except StopIteration as stop:
+                result = stop.value
+            else:
+                run = self._hold(attempt, kind)
+                result = await resume(handler, awaited)
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - every exit of a handler is the outcome of its job
+            failure = error
+        if result is None and failure is None and self._executor.is_plain(kind, run):
+            self._completer.complete(attempt)
+            self.ended += 1
+            if run is None:
+                return False
+            self._let_go(run)
+            return True
+        run = run or self._hold(attempt, kind)
+        try:
+            await self._executor.conclude(run, result=result, error=failure)
+        finally:
+            failure = None  # it holds this frame, which holds it
+            self.ended += 1
+            self._let_go(run)
+        return True
+
+    def _hold(self, attempt: Attempt, kind: Kind) -> Run:
+        """The job waits for something: it keeps this task and a slot until it has ended."""
+        run = self._executor.hold(attempt, kind)
+        self.running += 1
+        self._serving = False
+        self._staff()
+        return run
+
+    def _let_go(self, run: Run) -> None:
+        self._executor.let_go(run)
+        self.running -= 1
+        self._staff()
+        if len(self._stock) <= self.low_mark:
+            self.on_low()
