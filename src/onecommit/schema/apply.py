@@ -85,7 +85,8 @@ class _Run:
                 pass
             case _:
                 report.require_compatible()
-        return pending_steps(self._bundle, report.installed_version or 0, schema=self._schema)
+        version = report.installed_version or 0
+        return pending_steps(self._bundle, version, schema=self._schema, repeat_routines=True)
 
     def execute(self, step: Step) -> None:
         """Run one step in a transaction of its own.

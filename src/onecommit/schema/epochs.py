@@ -141,7 +141,7 @@ class _EpochSession:
     ) -> int:
         parameters = {
             "store_id": self._report.store_id,
-            "candidate": candidate or self._next_candidate(),
+            "candidate": self._next_candidate() if candidate is None else candidate,
             "actor": _said("actor", actor),
             "reason": _said("reason", reason),
             "expected": expected,

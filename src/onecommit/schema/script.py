@@ -15,8 +15,8 @@ def script(
 ) -> str:
     """Plain forward-only SQL from the installed version (None: nothing) to this package's.
 
-    The same arguments give the same text. Each transaction checks the migration history first, so a second run, or
-    a run from another version, changes nothing and fails.
+    The same arguments give the same text. Each transaction first checks what is installed, so a second run, or a run
+    from another version, fails and changes nothing.
     """
     checked_schema_name(schema)
     bundle = bundle or packaged_bundle()
@@ -26,7 +26,7 @@ def script(
             f"installed version: this package knows 0 to {bundle.version}",
             field="installed_version",
         )
-    steps = pending_steps(bundle, version, schema=schema)
+    steps = pending_steps(bundle, version, schema=schema, repeat_routines=False)
     return "\n".join([_header(bundle, version, schema), *(_transaction(s, schema) for s in steps)])
 
 
@@ -45,6 +45,7 @@ def _transaction(step: Step, schema: str) -> str:
             f"-- {step.title}",
             "begin isolation level read committed read write;",
             "set local search_path = pg_catalog, pg_temp;",
+            "set local client_min_messages = warning;",
             f"set local lock_timeout = '{Patience().attempt_ms}ms';",
             f"select pg_advisory_xact_lock({migration_lock(schema).key[0]});",
             *([render(_SCHEMA_LOCK, schema)] if step.version else []),

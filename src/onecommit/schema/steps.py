@@ -30,10 +30,11 @@ def migration_step(bundle: Bundle, migration: Migration, *, schema: str) -> Step
     return Step(title=title, version=before, text=_join(parts, schema))
 
 
-def routines_step(bundle: Bundle, *, schema: str) -> Step:
+def routines_step(bundle: Bundle, *, schema: str, repeat: bool) -> Step:
     """Install every routine again; grants on a routine outlive its replacement."""
     parts = [
         _expect_history(bundle.migrations),
+        *([] if repeat else [_refuse_repetition(bundle)]),
         "set local check_function_bodies = off;",
         *(f'drop routine if exists "@schema@".{name};' for name in bundle.dropped_routines),
         *(routine.text.strip() for routine in bundle.routines),
@@ -44,11 +45,16 @@ def routines_step(bundle: Bundle, *, schema: str) -> Step:
     return Step(title=title, version=bundle.version, text=_join(parts, schema))
 
 
-def pending_steps(bundle: Bundle, installed_version: int, *, schema: str) -> list[Step]:
-    """The steps from an installed version (0: none) to the bundle's."""
+def pending_steps(
+    bundle: Bundle, installed_version: int, *, schema: str, repeat_routines: bool
+) -> list[Step]:
+    """The steps from an installed version (0: none) to the bundle's.
+
+    Unless they may be repeated, the routines are refused where the same ones are installed.
+    """
     pending = bundle.migrations[installed_version:]
     migrations = [migration_step(bundle, migration, schema=schema) for migration in pending]
-    return [*migrations, routines_step(bundle, schema=schema)]
+    return [*migrations, routines_step(bundle, schema=schema, repeat=repeat_routines)]
 
 
 # The owner of a schema that exists need not have CREATE on the database, so `if not exists` would not do.
@@ -77,6 +83,16 @@ begin
         raise exception 'the migration history is not the expected one' using errcode = 'OC010';
     end if;
 end $guard$;"""  # noqa: S608  hashes and numbers
+
+
+def _refuse_repetition(bundle: Bundle) -> str:
+    return f"""\
+do $guard$
+begin
+    if exists (select from "@schema@".routine_install where routines_sha256 = '{bundle.routines_sha256}') then
+        raise exception 'the routines are installed already, so this is not the first run' using errcode = 'OC010';
+    end if;
+end $guard$;"""
 
 
 def _record_migration(migration: Migration) -> str:
