@@ -74,11 +74,12 @@ class WorkerStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFenced(Event):
-    """The runtime epoch was rotated: this process must not touch the store any more."""
+    """The epoch was rotated or the schema changed: this process must not touch the store any more."""
 
     name = "worker.fenced"
     level = logging.CRITICAL
     worker: int
+    code: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,8 @@ class Dispatcher:
         pause = self._pace.pause_after(
             claim.status, claimed=claimed, listening=listening, poll=poll
         )
-        self.idle = claimed == 0 and claim.status in _NOTHING_THERE
+        if claimed == 0 and (claim.status in _NOTHING_THERE or pause >= _NOT_WAITED_FOR):
+            self.idle.set()
         return pause
 
     def _wanted(self) -> int:

@@ -95,6 +95,11 @@ class Executor:
             self.interrupt(run, reason)
         return len(runs)
 
+    def abandon_all(self) -> None:
+        """Leave every attempt that still runs to rescue: nothing is recorded about it any more."""
+        for run in self._running:
+            run.interruption = Interruption.ABANDONED
+
     def cancel(self, cancelled: Iterable[tuple[int, int]]) -> None:
         """Stop those handlers whose attempts the store has closed."""
         for job_id, run_lease in cancelled:
@@ -134,7 +139,9 @@ class Executor:
         """Record how the attempt ended; return when this process owes it nothing more."""
         run.ended = True
         attempt = run.attempt
-        if run.kind.caller_owned:
+        if run.interruption is Interruption.ABANDONED:
+            self._progress.forget(attempt)
+        elif run.kind.caller_owned:
             self._progress.forget(attempt)  # complete_job has stored it
             await self._reconciler.conclude(self._case_of(run, result, error))
         elif run.interruption in _CLOSED_BY_OTHERS:

@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -72,6 +72,10 @@ class Station:
         """Wait until nothing runs here any more; false if that takes longer than `timeout`."""
         return await self._servers.wait(timeout=timeout)
 
+    def is_served_by(self, task: "asyncio.Task[object]") -> bool:
+        """Whether the task runs jobs of this queue."""
+        return task.get_name() == self._name
+
     def add(self, attempts: Sequence[Attempt], *, skew: timedelta) -> None:
         """Take more jobs. `skew`: how far the database clock is ahead of ours."""
         self._skew = skew
@@ -84,14 +88,16 @@ class Station:
         self._stock.clear()
         return unstarted
 
-    def drop(self, gone: Callable[[Attempt], bool]) -> list[Attempt]:
-        """Give up those waiting jobs for which `gone` is true."""
-        dropped = [attempt for attempt in self._stock if gone(attempt)]
-        if dropped:
-            kept = [attempt for attempt in self._stock if not gone(attempt)]
-            self._stock.clear()
-            self._stock.extend(kept)
+    def drop(self, closed: Collection[tuple[int, int]]) -> list[Attempt]:
+        """Give up those waiting jobs whose attempts are closed already."""
+        dropped = [a for a in self._stock if (a.job_id, a.run_lease) in closed]
+        for attempt in dropped:
+            self._stock.remove(attempt)
         return dropped
+
+    async def cancel(self, *, timeout: float) -> None:
+        """Cancel whatever still runs."""
+        await self._servers.cancel(timeout=timeout)
 
     def _staff(self) -> None:
         """Put a server to work if there is a job, a free slot and nobody at it."""

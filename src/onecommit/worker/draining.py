@@ -1,0 +1,136 @@
+"""How a worker ends, and how it runs its queues empty."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from onecommit.errors import StoreUnavailable
+from onecommit.telemetry.events import Emit, WorkerDraining, WorkerStopped
+from onecommit.worker import ending
+from onecommit.worker.machinery import Machinery
+from onecommit.worker.running import Interruption
+from onecommit.worker.settings import WorkerSettings
+
+_LAST_CALLS = 5.0
+"""Seconds that each of the last calls to the store may take."""
+_LAST_BREATH = 1.0
+"""Seconds that cancelled tasks get where nobody wants to wait."""
+
+
+class Shutdown:
+    """The steps by which a worker ends. Both ways return how many attempts are left to rescue."""
+
+    def __init__(
+        self, machinery: Machinery, *, settings: WorkerSettings, hurry: asyncio.Event, emit: Emit
+    ) -> None:
+        self._parts = machinery
+        self._settings = settings
+        self._hurry = hurry
+        self._emit = emit
+
+    async def drain(self) -> int:
+        """Claim no more, release what has not started, wait for what runs, record, deregister."""
+        await self._stop_claiming()
+        self._release_unstarted()
+        if not await self._handlers_end(self._settings.drain_budget):
+            self._parts.executor.interrupt_all(Interruption.SHUTDOWN)
+            await self._handlers_end(self._settings.cancel_grace)
+        abandoned = await self._abandon_the_rest()
+        recorded = await _within(_LAST_CALLS, self._parts.completer.settle())
+        await self._stop_parts()
+        await _within(_LAST_CALLS, self._parts.incarnation.retire())
+        await self._parts.store.close()
+        return self._farewell(abandoned + (0 if recorded else self._parts.completer.unrecorded))
+
+    async def halt(self) -> int:
+        """Stop everything without another call to the store, which has fenced this process."""
+        for claims in self._parts.claims.values():
+            await claims.stop(timeout=0.0)
+        for station in self._parts.stations.values():
+            station.take_back()
+        self._parts.executor.interrupt_all(Interruption.RESCUED)
+        await self._handlers_end(_LAST_BREATH)
+        abandoned = await self._abandon_the_rest()
+        await self._stop_parts()
+        await self._parts.store.close()
+        return self._farewell(abandoned)
+
+    async def _stop_claiming(self) -> None:
+        stops = [claims.stop(timeout=_LAST_CALLS) for claims in self._parts.claims.values()]
+        await asyncio.gather(*stops)
+
+    def _release_unstarted(self) -> None:
+        released = 0
+        for station in self._parts.stations.values():
+            for attempt in station.take_back():
+                self._parts.completer.finish(ending.released(attempt))
+                released += 1
+        self._emit(
+            WorkerDraining(
+                worker=self._parts.incarnation.worker,
+                running=len(self._parts.running),
+                released=released,
+            )
+        )
+
+    async def _handlers_end(self, seconds: float) -> bool:
+        """Wait for the handlers, unless somebody is in a hurry; true if all have ended."""
+        stations = self._parts.stations.values()
+        waits = [asyncio.ensure_future(station.wait(timeout=seconds)) for station in stations]
+        everything = asyncio.ensure_future(asyncio.wait(waits))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait([everything, hurry], return_when=asyncio.FIRST_COMPLETED)
+        for future in (*waits, everything, hurry):
+            future.cancel()
+        return all(wait.done() and not wait.cancelled() and wait.result() for wait in waits)
+
+    async def _abandon_the_rest(self) -> int:
+        """Give up handlers that do not end, and attempts whose outcome cannot be found out."""
+        abandoned = len(self._parts.running)
+        self._parts.executor.abandon_all()
+        self._parts.threads.abandon()
+        for station in self._parts.stations.values():
+            await station.cancel(timeout=_LAST_BREATH)
+        return abandoned + await self._parts.reconciler.abandon()
+
+    async def _stop_parts(self) -> None:
+        await self._parts.tasks.cancel(timeout=_LAST_BREATH)
+        await asyncio.gather(
+            *(loop.stop(timeout=_LAST_BREATH) for loop in self._parts.loops.values())
+        )
+        await self._parts.heartbeat.stop()
+
+    def _farewell(self, abandoned: int) -> int:
+        self._emit(
+            WorkerStopped(
+                worker=self._parts.incarnation.worker,
+                completed=self._parts.completer.completed + self._parts.reconciler.completed,
+                abandoned=abandoned,
+            )
+        )
+        return abandoned
+
+
+async def run_until_empty(machinery: Machinery) -> None:
+    """Return when nothing is ready, nothing is due, nothing runs and everything is recorded."""
+    while True:
+        promoted = await machinery.maintenance.promote_now()
+        ended = machinery.ended
+        for dispatcher in machinery.dispatchers.values():
+            dispatcher.idle.clear()
+        machinery.wake(None)
+        for queue, dispatcher in machinery.dispatchers.items():
+            await dispatcher.idle.wait()
+            await machinery.stations[queue].wait()
+        await machinery.completer.settle()
+        if not promoted and machinery.ended == ended:
+            return
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, object]) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except (TimeoutError, StoreUnavailable):
+        return False
+    return True
