@@ -1,0 +1,72 @@
+"""What a job system must offer so that every scenario measures it in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, runtime_checkable
+
+Handled = Callable[[int], None]
+"""Called by a handler with the job's number; the worker process counts and times these calls."""
+
+Enqueue = Callable[[int], Awaitable[None]]
+"""Enqueues one job, by its number, in the transaction that handed this function out."""
+
+
+def chunks(numbers: range, size: int) -> Iterator[range]:
+    """Cut a range of job numbers into consecutive ranges of at most `size`."""
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+class Producer(Protocol):
+    """An open client of a job system that enqueues no-op jobs carrying `{"n": number}`."""
+
+    async def enqueue_one(self, number: int) -> None:
+        """Enqueue one job and return once it is committed."""
+        ...
+
+    async def enqueue_bulk(self, numbers: range) -> None:
+        """Enqueue all jobs the fastest documented way, in chunks of the system's choice."""
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Enqueue]:
+        """Open a transaction on a connection of its own: commit at the end, roll back on error."""
+        ...
+
+
+class Adapter(Protocol):
+    """A job system as the scenarios see it."""
+
+    name: str
+    distribution: str
+    """The package whose version the report names."""
+    wakes: bool
+    """Whether an idle worker is told of new jobs, so that pickup and idling mean something."""
+    settings: str
+    """How the system is driven, in a few words, for the report."""
+
+    async def setup(self, dsn: str) -> None:
+        """Install the schema into an empty database."""
+        ...
+
+    def producer(self, dsn: str, connections: int) -> AbstractAsyncContextManager[Producer]:
+        """Open a client with that many connections already established."""
+        ...
+
+    async def work(self, dsn: str, handled: Handled) -> None:
+        """Run one worker for ever; its process is killed when the measurement is over."""
+        ...
+
+    async def open_jobs(self, dsn: str) -> int:
+        """Count the jobs that are not durably closed."""
+        ...
+
+
+@runtime_checkable
+class CallerOwned(Protocol):
+    """A system whose jobs can be completed inside the application's own transaction."""
+
+    async def settle(self, dsn: str, *, connections: int, seconds: float, complete: bool) -> float:
+        """Return how many settling transactions a second commit, with or without a completion."""
+        ...

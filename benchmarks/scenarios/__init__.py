@@ -1,0 +1,1 @@
+"""One module per scenario: `COLUMNS`, `RATE` and `measure(adapter, bench)`."""

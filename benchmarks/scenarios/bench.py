@@ -1,0 +1,38 @@
+"""What every scenario is given: the server, the sizes, and a fresh database with the schema."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from benchmarks.adapters.contract import Adapter
+from benchmarks.database import Database, fresh_database
+from benchmarks.server import Server
+
+Measures = dict[str, float]
+"""Figures by column; a column that does not apply to the system is left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """The server and the sizes of this run."""
+
+    server: Server
+    jobs: int
+    """Jobs of one bulk enqueue and one drain."""
+    seconds: float
+    """Length of the windows that are measured by time."""
+    pickups: int
+    """Jobs whose pickup is timed."""
+    limit: float
+    """Seconds after which a slow drain or fill is cut and its rate taken as it stands."""
+    sizes: tuple[int, ...]
+    """Backlogs of the growth scenario."""
+
+    @asynccontextmanager
+    async def database(self, adapter: Adapter) -> AsyncIterator[Database]:
+        """Open a fresh database with the adapter's schema installed."""
+        async with fresh_database(self.server, f"bench_{adapter.name}") as database:
+            await adapter.setup(database.dsn)
+            yield database

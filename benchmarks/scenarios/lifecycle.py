@@ -1,0 +1,49 @@
+"""Enqueue jobs in bulk, then drain them: rates, WAL, dead tuples and the worker's own cost."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.adapters.contract import Adapter
+from benchmarks.scenarios.bench import Bench, Measures
+from benchmarks.scenarios.draining import drain
+
+COLUMNS = {
+    "bulk": "bulk enqueue jobs/s",
+    "drain": "drain jobs/s",
+    "cpu_us": "worker µs CPU/job",
+    "grown_mib": "worker MiB grown",
+    "wal": "WAL bytes/job",
+    "dead_made": "dead tuples made/job",
+    "dead_left": "dead tuples left/job",
+}
+RATE = "drain"
+
+
+async def measure(adapter: Adapter, bench: Bench) -> Measures:
+    """Take one batch of no-op jobs from enqueue to durable completion."""
+    async with bench.database(adapter) as database:
+        await database.settle()
+        wal, dead = await database.wal_position(), await database.dead_tuples()
+        bulk = await _fill(adapter, database.dsn, bench.jobs)
+        await database.execute("analyze")
+        drained = await drain(adapter, database, jobs=bench.jobs, limit=bench.limit)
+        wal, past = await database.wal_position() - wal, dead
+        dead = await database.dead_tuples()
+    return {
+        "bulk": bulk,
+        "drain": drained.rate,
+        "cpu_us": 1e6 * drained.cpu / drained.handled,
+        "grown_mib": drained.grown_kib / 1024,
+        "wal": wal / bench.jobs,
+        "dead_made": (dead.made - past.made) / drained.closed,
+        "dead_left": dead.left / drained.closed,
+    }
+
+
+async def _fill(adapter: Adapter, dsn: str, jobs: int) -> float:
+    """Enqueue the jobs in bulk and return the rate."""
+    async with adapter.producer(dsn, 1) as producer:
+        started = time.monotonic()
+        await producer.enqueue_bulk(range(jobs))
+        return jobs / (time.monotonic() - started)
