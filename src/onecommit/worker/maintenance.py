@@ -10,11 +10,12 @@ from onecommit.worker.incarnation import Incarnation
 
 _LEASE_SECONDS = 30.0
 _RENEW_SECONDS = 10.0
-_RESCUE_SECONDS = 5.0
+_RESCUE_SECONDS = 10.0
 _TEND_BUSY_SECONDS = 1.0
 _TEND_IDLE_SECONDS = 10.0
 _LONGEST_PROMOTION_PAUSE = 10.0
 """Jobs scheduled for sooner than this are announced by a notice."""
+_SHORTEST_PROMOTION_PAUSE = 0.02
 _PROMOTE_LIMIT = 1_000
 _RESCUE_LIMIT = 500
 
@@ -75,9 +76,12 @@ class Maintenance:
         call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
         promotion = await self._store.run(call)
         longest = _LONGEST_PROMOTION_PAUSE if self._listening() else 1.0
+        if promotion.promoted >= _PROMOTE_LIMIT:
+            return 0.0
         if promotion.next_in_us is None:
             return longest
-        return min(promotion.next_in_us / 1_000_000, longest)
+        # What is due and was not promoted is held by somebody else's transaction.
+        return min(max(promotion.next_in_us / 1_000_000, _SHORTEST_PROMOTION_PAUSE), longest)
 
     async def _rescue(self) -> float:
         call = rescue_jobs(

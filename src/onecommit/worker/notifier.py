@@ -52,7 +52,8 @@ class Notifier:
         except* StoreUnavailable:
             pause = _RETRY_AFTER_LOSS
         finally:
-            self._go_deaf()
+            self.listening = False
+        self._report_deaf()
         return pause
 
     async def _pass_on(self, listener: AsyncListener) -> None:
@@ -83,8 +84,7 @@ class Notifier:
             self._emit(ListenerReady())
             self._on_notice("")
 
-    def _go_deaf(self) -> None:
-        self.listening = False
+    def _report_deaf(self) -> None:
         if not self._known_deaf:
             self._known_deaf = True
             self._emit(ListenerSilent(poll_seconds=self._poll))

@@ -21,6 +21,8 @@ begin
             array(select j from unnest(v_jobs) j where j.queue = v_place.queue and j.priority = v_place.priority order by j.run_at, j.job_id));
     end loop;
     select (extract(epoch from min(s.run_at) - "@schema@".store_now()) * 1000000)::bigint into next_in_us from "@schema@".scheduled s;
-    next_in_us := greatest(next_in_us, 0);
+    if next_in_us < 0 then      -- greatest() would turn null, nothing is scheduled, into 0
+        next_in_us := 0;
+    end if;
     return next;
 end $$;
