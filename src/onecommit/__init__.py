@@ -14,8 +14,7 @@ from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
 from onecommit.domain.unique import Unique
 from onecommit.errors import DiscardError, InvalidArgument, OnecommitError, StaleAttempt
-
-__version__ = "0.1.0"
+from onecommit.version import __version__ as __version__
 
 __all__ = [
     "App",

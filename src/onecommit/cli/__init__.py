@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from onecommit import __version__
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.migrate import migrate
 from onecommit.cli.status import status
 from onecommit.errors import OnecommitError
+from onecommit.version import __version__
 
 app = typer.Typer(
     name="onecommit",

@@ -9,6 +9,7 @@ from importlib.resources.abc import Traversable
 from itertools import pairwise
 
 from onecommit.schema.naming import render
+from onecommit.version import __version__
 
 AREAS = ("store", "jobs", "work")
 """Folders of routines, in the order of installation."""
@@ -88,8 +89,6 @@ def packaged_bundle() -> Bundle:
 
 def read_bundle(directory: Traversable, *, package_version: str | None = None) -> Bundle:
     """Read and check `migrations/` and `routines/` below a directory."""
-    from onecommit import __version__  # late: the package root may be importing us
-
     routines = _read_routines(directory / "routines")
     dropped = _read_dropped(directory / "routines" / "dropped.txt")
     return Bundle(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self
 
-import onecommit
 from onecommit.app.app import App
 from onecommit.calls.maintenance import adopt_lanes
 from onecommit.calls.workers import cancellations
@@ -26,6 +25,7 @@ from onecommit.telemetry.events import (
     WorkerStarted,
     log_event,
 )
+from onecommit.version import __version__
 from onecommit.worker.draining import Shutdown, run_until_empty
 from onecommit.worker.kind import kinds_of
 from onecommit.worker.machinery import Machinery, Reactions
@@ -158,7 +158,7 @@ class Worker:
             info=WorkerInfo(
                 host=host,
                 pid=os.getpid(),
-                version=onecommit.__version__,
+                version=__version__,
                 queues=tuple(self.settings.queues),
             ),
             reactions=Reactions(
