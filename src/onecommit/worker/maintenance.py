@@ -8,9 +8,6 @@ from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
 from onecommit.worker.incarnation import Incarnation
 
-_LEASE_SECONDS = 30.0
-_RENEW_SECONDS = 10.0
-_RESCUE_SECONDS = 10.0
 _TEND_BUSY_SECONDS = 1.0
 _TEND_IDLE_SECONDS = 10.0
 _LONGEST_PROMOTION_PAUSE = 10.0
@@ -39,7 +36,9 @@ class Maintenance:
         self.leading = False
         self._store = store
         self._incarnation = incarnation
+        # A lost leader is replaced as soon as it is taken for dead, and then its attempts are rescued.
         self._window_us = int(rescue_window * 1_000_000)
+        self._often = rescue_window / 3
         self._listening = listening
         self._due = {"lead": 0.0, "promote": 0.0, "rescue": 0.0, "tend": 0.0}
 
@@ -51,7 +50,7 @@ class Maintenance:
         """Do what is due; return the seconds until the next duty."""
         if self._is_due("lead"):
             self.leading = await self._lead()
-            self._next("lead", _RENEW_SECONDS)
+            self._next("lead", self._often)
         if not self.leading:
             return self._pause("lead")
         if self._is_due("promote"):
@@ -69,8 +68,8 @@ class Maintenance:
 
     async def _lead(self) -> bool:
         worker = await self._incarnation.alive()
-        ttl_us = int(_LEASE_SECONDS * 1_000_000)
-        return await self._store.run(lead(worker, ttl_us=ttl_us, epoch=self._incarnation.epoch))
+        call = lead(worker, ttl_us=self._window_us, epoch=self._incarnation.epoch)
+        return await self._store.run(call)
 
     async def _promote(self) -> float:
         call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
@@ -88,7 +87,7 @@ class Maintenance:
             window_us=self._window_us, limit=_RESCUE_LIMIT, epoch=self._incarnation.epoch
         )
         rescue = await self._store.run(call)
-        return 0.0 if rescue.more else _RESCUE_SECONDS
+        return 0.0 if rescue.more else self._often
 
     async def _tend(self) -> float:
         step = await self._store.run(tend_ring(epoch=self._incarnation.epoch))
