@@ -65,7 +65,6 @@ def test_another_holder_does_not_count(empty_database, holder, waiter, monkeypat
 
 async def test_the_event_loop_goes_on_while_a_wait_is_observed(empty_database, holder, waiter):
     """The asynchronous observation lets other tasks run."""
-
     async with await psycopg.AsyncConnection.connect(
         empty_database.dsn, autocommit=True
     ) as observer:

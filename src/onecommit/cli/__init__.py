@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from onecommit.cli.demo import demo
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.migrate import migrate
@@ -40,6 +41,7 @@ def options(
 
 
 # Every command, in the order of the help page.
+app.command()(demo)
 app.command()(migrate)
 app.command()(status)
 app.add_typer(epoch_commands, name="epoch")

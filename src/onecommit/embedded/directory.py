@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ MARKER_TEXT = (
     "This directory belongs to the embedded PostgreSQL of Onecommit.\n"
     "Do not remove this file: without it the directory is refused.\n"
 )
+STATE = Path("/var/lib/onecommit")
 TEMPORARY_PREFIX = "onecommit-"
 # A socket's path has to fit into 104 bytes on macOS, 108 on Linux; the name takes 18, the random part 20.
 LONGEST_SCRATCH = 64
@@ -54,7 +56,16 @@ class DataDirectory:
     @property
     def is_ours(self) -> bool:
         """Whether this layer made the directory."""
-        return self.marker.is_file()
+        try:
+            return self.marker.is_file()
+        except PermissionError as error:
+            raise self._of_another_user() from error
+
+    def _of_another_user(self) -> DataDirectoryRefused:
+        return DataDirectoryRefused(
+            f"{self.path} belongs to another user",
+            remedy="Run as that user, or choose another data directory.",
+        )
 
     def claim(self, account: ServerAccount) -> None:
         """Make the directory ours, or refuse it before anything is touched."""
@@ -88,10 +99,7 @@ class DataDirectory:
                 f"{self.path} is not a directory", remedy="Choose another data directory."
             )
         if self.path.stat().st_uid != os.geteuid():
-            raise DataDirectoryRefused(
-                f"{self.path} belongs to another user",
-                remedy="Run as that user, or choose another data directory.",
-            )
+            raise self._of_another_user()
         # The marker is asked for last: a process that claims the directory right now writes it first.
         if any(self.path.iterdir()) and not self.is_ours:
             raise DataDirectoryRefused(
@@ -133,9 +141,7 @@ class DataDirectory:
         except FileNotFoundError:
             return False
         except PermissionError as error:
-            raise DataDirectoryRefused(
-                f"{self.path} belongs to another user", remedy="Run as that user."
-            ) from error
+            raise self._of_another_user() from error
         try:
             return not _try_lock(descriptor)
         finally:
@@ -175,6 +181,14 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def default_data_dir() -> Path:
+    """Where the command line keeps the server of this directory, for root also if the server cannot enter it."""
+    here = Path.cwd()
+    if ServerAccount.choose().reaches(here):
+        return here / ".onecommit" / "postgresql"
+    return STATE / hashlib.sha256(str(here).encode()).hexdigest()[:16]
 
 
 def make_temporary(account: ServerAccount) -> Path:

@@ -1,7 +1,5 @@
 """What the embedded PostgreSQL raises when it refuses or fails."""
 
-# ruff: noqa: N818  names say what happened, as in onecommit.errors
-
 from onecommit.errors import OnecommitError
 
 

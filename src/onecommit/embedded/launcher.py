@@ -23,8 +23,8 @@ STATUS_LINE = 7
 TAKEN = "could not create any TCP/IP sockets"
 
 
-class PortTaken(Exception):  # noqa: N818 - caught below, never seen outside
-    """Another program was quicker to listen on the port."""
+class PortTaken(Exception):
+    """Another program was quicker to listen on the port; never seen outside of this file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Self
 
 from onecommit.embedded.account import ServerAccount, server_environment
 from onecommit.embedded.binaries import Binaries
@@ -14,13 +14,9 @@ from onecommit.embedded.cluster import checked_settings, prepare_cluster, write_
 from onecommit.embedded.directory import DataDirectory, make_temporary
 from onecommit.embedded.failures import EmbeddedPostgresError, ServerNotRunning
 from onecommit.embedded.launcher import Launcher
-from onecommit.embedded.server import Server
+from onecommit.embedded.server import DEFAULT_DATABASE, STOP_SIGNALS, Server, StopMode
 from onecommit.embedded.supervisor_process import SupervisorProcess
 from onecommit.errors import UsageError
-
-StopMode: TypeAlias = Literal["fast", "immediate"]
-STOP_SIGNALS = {"fast": signal.SIGTERM, "immediate": signal.SIGQUIT}
-DEFAULT_DATABASE = "postgres"
 
 
 class EmbeddedPostgres:
@@ -119,9 +115,10 @@ class EmbeddedPostgres:
         """Stop the server this object started; delete its data if temporary. Again is harmless.
 
         `fast` disconnects everybody and writes a checkpoint; `immediate` is a crash, recovered from at
-        the next start. In a forked child this does nothing: the server is the parent's.
+        the next start. Temporary data is not worth a checkpoint, whatever the mode. In a forked child
+        this does nothing: the server is the parent's.
         """
-        self._end(STOP_SIGNALS[mode])
+        self._end(STOP_SIGNALS["immediate" if self._temporary else mode])
         if self._temporary and self._directory and self._starter == os.getpid():
             self._directory.remove()
             self._directory = None

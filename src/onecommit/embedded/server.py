@@ -5,7 +5,7 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self, TypeAlias
 from urllib.parse import quote
 
 from onecommit.embedded import supervisor
@@ -15,6 +15,9 @@ from onecommit.embedded.failures import EmbeddedPostgresError
 from onecommit.embedded.launcher import ADDRESS
 from onecommit.embedded.processes import command_line
 
+StopMode: TypeAlias = Literal["fast", "immediate"]
+STOP_SIGNALS = {"fast": signal.SIGTERM, "immediate": signal.SIGQUIT}
+DEFAULT_DATABASE = "postgres"
 # Longer than the supervisor takes to go from the mildest way of stopping to the last.
 GONE_SECONDS = 120.0
 
@@ -50,7 +53,12 @@ class Server:
         """Process id of the postmaster."""
         return int((self.directory.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
 
-    def dsn(self, dbname: str) -> str:
+    @property
+    def major(self) -> int:
+        """The server's major version."""
+        return int((self.directory.cluster / "PG_VERSION").read_text())
+
+    def dsn(self, dbname: str = DEFAULT_DATABASE) -> str:
         """A connection string for the superuser. It holds the password."""
         password = self.directory.password()
         return f"postgresql://{SUPERUSER}:{password}@{ADDRESS}:{self.port}/{quote(dbname, safe='')}"
@@ -64,6 +72,10 @@ class Server:
             "PGPASSFILE": str(self.directory.password_file),
             "PGDATABASE": dbname,
         }
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        """Stop the server and return when no process of it is left; the data stays."""
+        self.end(STOP_SIGNALS[mode])
 
     def end(self, number: signal.Signals) -> None:
         """Ask the supervisor to stop the server and wait until no process of it is left."""
