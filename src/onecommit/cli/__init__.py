@@ -10,6 +10,7 @@ from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.migrate import migrate
 from onecommit.cli.status import status
+from onecommit.cli.worker import worker
 from onecommit.errors import OnecommitError
 from onecommit.version import __version__
 
@@ -42,6 +43,7 @@ def options(
 
 # Every command, in the order of the help page.
 app.command()(demo)
+app.command()(worker)
 app.command()(migrate)
 app.command()(status)
 app.add_typer(epoch_commands, name="epoch")

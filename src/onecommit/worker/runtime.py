@@ -103,6 +103,10 @@ class Worker:
             self._hurry.set()
         self._stop_requested.set()
 
+    async def stop_requested(self) -> None:
+        """Return when somebody wants the worker to end, or the store has fenced it."""
+        await self._stop_requested.wait()
+
     async def stop(self) -> int:
         """Drain within the budget and end; later calls wait for the first.
 

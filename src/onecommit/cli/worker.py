@@ -1,0 +1,238 @@
+"""`onecommit worker`: run the jobs of an application."""
+
+import asyncio
+import gc
+import importlib
+import logging
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from onecommit.app.app import App
+from onecommit.errors import (
+    EpochFenced,
+    OnecommitError,
+    SchemaError,
+    StoreMismatch,
+    StoreUnavailable,
+    UsageError,
+)
+from onecommit.telemetry.events import log_event
+from onecommit.worker.runtime import Worker
+from onecommit.worker.settings import WorkerSettings, parse_queue
+from onecommit.worker.supervisor import EXIT_CONFIGURATION, Supervisor, stop_with_parent
+
+EXIT_UNAVAILABLE = 69
+_DEFAULT_CONCURRENCY = 20
+_COLLECT_EVERY = 50_000
+"""New objects between two looks of the garbage collector; jobs make many that need none."""
+
+AppArgument = Annotated[
+    str, typer.Argument(metavar="MODULE:APP", help="Where the App is, such as myproject.tasks:app.")
+]
+QueueOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--queue",
+        metavar="NAME[:CONCURRENCY]",
+        help="A queue to serve, with how many jobs run at a time in each process (20). Repeat it for "
+        "more; without it, the queues of all registered jobs.",
+    ),
+]
+ProcessesOption = Annotated[
+    int, typer.Option("--processes", min=1, max=256, help="Worker processes to keep running.")
+]
+OnceOption = Annotated[bool, typer.Option("--once", help="Run the queues empty, then exit.")]
+NameOption = Annotated[str, typer.Option("--name", help="Shown to operators; host:pid by default.")]
+ThreadsOption = Annotated[
+    int, typer.Option("--threads", min=1, help="Most threads for `def` handlers.")
+]
+DrainOption = Annotated[
+    float,
+    typer.Option(
+        "--drain-seconds", min=0.001, help="How long running jobs may go on after SIGTERM."
+    ),
+]
+WindowOption = Annotated[
+    float,
+    typer.Option(
+        "--rescue-seconds",
+        min=1,
+        help="A worker silent for this long loses its jobs to the others.",
+    ),
+]
+SupervisedOption = Annotated[bool, typer.Option("--supervised", hidden=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices:
+    """What the command line says about one process."""
+
+    queues: dict[str, int] | None
+    once: bool
+    name: str
+    threads: int
+    drain_seconds: float
+    rescue_seconds: float
+
+    def settings(self, app: App) -> WorkerSettings:
+        """The settings of the worker, with the App's own queues if none is named."""
+        queues = self.queues or dict.fromkeys(sorted(app.registry.queues), _DEFAULT_CONCURRENCY)
+        if not queues:
+            raise UsageError(
+                "the App has no registered job, so there is no queue to serve",
+                remedy="Import the modules that register its jobs, or name a queue: --queue email:20.",
+            )
+        return WorkerSettings(
+            queues=queues,
+            name=self.name,
+            threads=self.threads,
+            drain_budget=self.drain_seconds,
+            rescue_window=self.rescue_seconds,
+            heartbeat_interval=min(5.0, self.rescue_seconds / 6),
+        )
+
+
+def worker(
+    app: AppArgument,
+    *,
+    queue: QueueOption = None,
+    processes: ProcessesOption = 1,
+    once: OnceOption = False,
+    name: NameOption = "",
+    threads: ThreadsOption = 64,
+    drain_seconds: DrainOption = 20.0,
+    rescue_seconds: WindowOption = 30.0,
+    supervised: SupervisedOption = False,
+) -> None:
+    """Claim and run jobs until SIGTERM or Ctrl-C; the second signal ends running jobs at once.
+
+    Exit codes: 0 after a complete drain, 1 if jobs were left to rescue, 69 if the server does not
+    answer at the start, 78 if the schema, the store or the epoch does not fit this process.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    choices = _Choices(
+        queues=_queues(queue),
+        once=once,
+        name=name,
+        threads=threads,
+        drain_seconds=drain_seconds,
+        rescue_seconds=rescue_seconds,
+    )
+    if processes > 1:
+        raise typer.Exit(_supervise(processes))
+    if supervised:
+        stop_with_parent(budget=drain_seconds + 10)
+    code = _run(_load(app), choices)
+    raise typer.Exit(code)
+
+
+def _queues(texts: list[str] | None) -> dict[str, int] | None:
+    try:
+        return dict(map(parse_queue, texts)) if texts else None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--queue") from error
+
+
+def _load(path: str) -> App:
+    """Import the App, from the working directory if need be."""
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        raise typer.BadParameter("write it as module:app", param_hint="MODULE:APP")
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds texts
+    try:
+        found: object = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise
+        message = f"there is no module {module_name} here"
+        raise typer.BadParameter(message, param_hint="MODULE:APP") from error
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, App):
+        message = f"{attribute} is not an App in {module_name}"
+        raise typer.BadParameter(message, param_hint="MODULE:APP")
+    return found
+
+
+def _supervise(processes: int) -> int:
+    """Run this same command line in children of one process each."""
+    arguments = _without_processes(sys.argv[1:])
+    command = [sys.executable, "-m", "onecommit", *arguments, "--supervised"]
+    supervisor = Supervisor(command, processes=processes, emit=log_event)
+    return asyncio.run(supervisor.run())
+
+
+def _without_processes(arguments: list[str]) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument == "--processes":
+            skip = True
+        elif not argument.startswith("--processes="):
+            kept.append(argument)
+    return kept
+
+
+def _run(app: App, choices: _Choices) -> int:
+    gc.collect()
+    gc.freeze()  # what was imported lives as long as the process
+    gc.set_threshold(_COLLECT_EVERY)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        code = runner.run(_work(app, choices))
+        if code:
+            # A handler that ignored its cancellation would keep the loop from closing.
+            logging.shutdown()
+            os._exit(code)
+    return code
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+async def _work(app: App, choices: _Choices) -> int:
+    worker = Worker(app, choices.settings(app))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.request_stop)
+    try:
+        await worker.start()
+        if choices.once:
+            await _drain_unless_stopped(worker)
+        return 1 if await worker.run() else 0
+    except (SchemaError, StoreMismatch, EpochFenced) as error:
+        return _refused(error, EXIT_CONFIGURATION)
+    except StoreUnavailable as error:
+        return _refused(error, EXIT_UNAVAILABLE)
+    finally:
+        await app.close()
+
+
+async def _drain_unless_stopped(worker: Worker) -> None:
+    """Request a stop when the queues are empty; a signal may do so earlier."""
+    drain = asyncio.ensure_future(worker.drain())
+    stop = asyncio.ensure_future(worker.stop_requested())
+    await asyncio.wait([drain, stop], return_when=asyncio.FIRST_COMPLETED)
+    if not stop.done():
+        stop.cancel()
+        worker.request_stop()
+    if drain.done():
+        await drain
+    else:
+        drain.cancel()
+
+
+def _refused(error: OnecommitError, code: int) -> int:
+    typer.echo(f"error: {error}", err=True)
+    return code
