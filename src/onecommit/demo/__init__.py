@@ -1,0 +1,6 @@
+"""The product in one minute: invoices settled in one commit each, while workers are stopped and killed."""
+
+from onecommit.demo.ledger import Ledger
+from onecommit.demo.stage import Demo, Step
+
+__all__ = ["Demo", "Ledger", "Step"]
