@@ -1,8 +1,44 @@
-"""The worker runs on asyncio only."""
+"""An App on the test's database, a worker on that App, and what the worker reports."""
+
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from onecommit.app.app import App
+from onecommit.worker import Worker
+from tests.clusters import Database
+from tests.worker.harness import Events, start_worker
+
+StartWorker = Callable[..., Worker]
+
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+async def app(database: Database) -> AsyncIterator[App]:
+    """An App bound to the test's store, so that nothing has to be adopted."""
+    with database.connect() as connection:
+        store_id, epoch = connection.execute(
+            "select store_id, active_epoch from onecommit.store_status()"
+        ).fetchone()
+    async with App(database.dsn, store_id=store_id, epoch=epoch) as bound:
+        yield bound
+
+
+@pytest.fixture
+async def events() -> Events:
+    """Everything that the test's workers report."""
+    return Events()
+
+
+@pytest.fixture
+async def worker_of(app: App, events: Events) -> AsyncIterator[StartWorker]:
+    """Start a worker for the App's jobs as they are registered now; it is stopped after the test."""
+    started: list[Worker] = []
+
+    async def start(**settings) -> Worker:
+        worker = await start_worker(app, events, **settings)
+        started.append(worker)
+        return worker
+
+    yield start
+    for worker in started:
+        await worker.stop()

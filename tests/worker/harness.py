@@ -1,0 +1,46 @@
+"""Workers with short times, and what they report."""
+
+import asyncio
+from typing import Any, TypeVar
+
+from onecommit.app.app import App
+from onecommit.telemetry.events import Event
+from onecommit.worker import Worker, WorkerSettings
+
+E = TypeVar("E", bound=Event)
+
+PATIENCE = 30.0
+
+
+class Events:
+    """Collects events from every thread; a test waits for the one it expects."""
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+
+    def __call__(self, event: Event) -> None:
+        self.seen.append(event)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    def of(self, kind: type[E]) -> list[E]:
+        """The events of one kind so far."""
+        return [event for event in self.seen if isinstance(event, kind)]
+
+    async def wait_for(self, kind: type[E], *, count: int = 1) -> E:
+        """The last of `count` events of one kind, as soon as they have come."""
+        async with asyncio.timeout(PATIENCE):
+            while len(self.of(kind)) < count:
+                self._news.clear()
+                await self._news.wait()
+        return self.of(kind)[count - 1]
+
+
+async def start_worker(app: App, events: Events, **settings: Any) -> Worker:
+    """A started worker; its queues are those of the registered jobs."""
+    settings.setdefault("queues", dict.fromkeys(sorted(app.registry.queues) or ["default"], 10))
+    settings.setdefault("drain_budget", 5.0)
+    settings.setdefault("cancel_grace", 2.0)
+    return await Worker(app, WorkerSettings(**settings), emit=events).start()
