@@ -127,3 +127,16 @@ def test_a_pooler_is_refused_for_changes_and_fine_for_the_status(dsn, pooled_dsn
     with pytest.raises(errors.SchemaError, match="pooler"):
         initialize_epoch(pooled_dsn, actor="ada", reason="test")
     assert status(pooled_dsn) == status(dsn)
+
+
+@pytest.mark.pg
+def test_nothing_stays_set_in_a_pooled_session(pooled_dsn):
+    """The server session that served a refused run or a status goes to the application next, as it was."""
+    settings = "select name, setting from pg_settings where source = 'session' and name <> 'application_name'"
+    with psycopg.connect(pooled_dsn) as before:
+        expected = before.execute(settings).fetchall()
+    status(pooled_dsn)
+    with pytest.raises(errors.SchemaError, match="pooler"):
+        apply(pooled_dsn)
+    with psycopg.connect(pooled_dsn) as after:
+        assert after.execute(settings).fetchall() == expected

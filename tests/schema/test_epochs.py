@@ -1,6 +1,7 @@
 """Activating and rotating the runtime epoch."""
 
 import time
+from datetime import timedelta
 from uuid import UUID
 
 import psycopg
@@ -14,6 +15,7 @@ from tests.schema.observation import in_background, waiting_pid
 
 pytestmark = pytest.mark.pg
 
+HURRIED = Patience(attempt=timedelta(milliseconds=50), total=timedelta(milliseconds=150))
 WHO = {"actor": "ada", "reason": "first deployment"}
 
 
@@ -133,13 +135,20 @@ def test_rotation_waits_for_a_mutation_in_flight(store, admin):
 
 def test_an_epoch_change_gives_up_naming_the_mutation_in_flight(store):
     """The wait is bounded, and the error carries the pid."""
-    from datetime import timedelta
-
-    hurried = Patience(attempt=timedelta(milliseconds=50), total=timedelta(milliseconds=150))
     with psycopg.connect(store) as mutation:
         lock = schema_lock(mutation, "onecommit")
         assert lock is not None
         mutation.execute("select pg_advisory_xact_lock_shared(%s::int, %s::int)", lock.key)
         with pytest.raises(errors.SchemaBusy, match="schema lock") as busy:
-            initialize_epoch(store, patience=hurried, **WHO)
+            initialize_epoch(store, patience=HURRIED, **WHO)
         assert busy.value.blocking_pids == (mutation.info.backend_pid,)
+
+
+def test_finding_an_epoch_waits_for_no_mutation(store):
+    """`migrate --init` may run at every deployment."""
+    epoch = initialize_epoch(store, **WHO).epoch
+    with psycopg.connect(store) as mutation:
+        lock = schema_lock(mutation, "onecommit")
+        assert lock is not None
+        mutation.execute("select pg_advisory_xact_lock_shared(%s::int, %s::int)", lock.key)
+        assert ensure_epoch(store, patience=HURRIED, **WHO).epoch == epoch

@@ -23,9 +23,13 @@ from tests.schema.observation import (
 
 pytestmark = pytest.mark.pg
 
-BRISK = Patience(attempt=timedelta(milliseconds=200), total=timedelta(seconds=60))
-STUBBORN = Patience(attempt=timedelta(seconds=60), total=timedelta(seconds=60))
-HURRIED = Patience(attempt=timedelta(milliseconds=50), total=timedelta(milliseconds=150))
+BRISK = Patience(attempt=timedelta(milliseconds=200), table_attempt=timedelta(milliseconds=200))
+STUBBORN = Patience(attempt=timedelta(seconds=60), table_attempt=timedelta(seconds=60))
+HURRIED = Patience(
+    attempt=timedelta(milliseconds=50),
+    table_attempt=timedelta(milliseconds=50),
+    total=timedelta(milliseconds=150),
+)
 
 
 @contextmanager

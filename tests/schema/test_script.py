@@ -90,6 +90,22 @@ def test_a_script_that_expects_another_version_changes_nothing(
 
 
 @pytest.mark.pg
+@pytest.mark.parametrize(
+    "installed", [(), ("-- another text\n" + INVOICE,)], ids=["older", "other"]
+)
+def test_a_script_does_not_build_on_a_history_that_it_does_not_expect(
+    dsn, admin, program, write_bundle, installed
+):
+    """Even a migration that would succeed there is refused."""
+    extra = 'create table "@schema@".extra ();\n'
+    apply(dsn, bundle=write_bundle(*installed))
+    before = catalog(admin)
+    text = script(2, bundle=write_bundle(INVOICE, extra))
+    assert "migration history is not the expected one" in run_script(program, dsn, text)
+    assert catalog(admin) == before
+
+
+@pytest.mark.pg
 def test_a_script_for_an_awkward_schema_name_installs_it(dsn, program):
     """The name is quoted everywhere in the script too."""
     assert run_script(program, dsn, script(schema="we ird")) == ""

@@ -12,6 +12,7 @@ from onecommit.schema.lock import (
     SessionLock,
     busy,
     log_waiting,
+    milliseconds,
     schema_lock,
     table_lock_holders,
 )
@@ -112,6 +113,10 @@ class _Run:
     def _try(self, step: Step) -> bool:
         try:
             with self._connection.transaction():
+                self._connection.execute(
+                    "select set_config('lock_timeout', %s, true)",
+                    (f"{milliseconds(self._patience.table_attempt)}ms",),
+                )
                 self._connection.execute(step.text.encode())
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             return False

@@ -82,23 +82,21 @@ def rotate_epoch(
 def _epoch_session(
     dsn: str, *, schema: str, store_id: UUID | None, patience: Patience | None
 ) -> Iterator["_EpochSession"]:
-    """A compatible store whose mutations in flight have ended and whose new ones wait."""
+    """A compatible store under the migration lock."""
     checked_schema_name(schema)
     patience = patience or Patience()
     with owner_session(dsn, schema=schema, patience=patience) as connection:
         report = assess_connected(connection, packaged_bundle(), schema=schema)
         require_store(report, store_id)
         report.require_compatible()
-        lock = schema_lock(connection, schema)
-        if lock is not None:
-            lock.acquire(connection, patience)
-        yield _EpochSession(connection, report)
+        yield _EpochSession(connection, report, patience)
 
 
 class _EpochSession:
-    def __init__(self, connection: Connection, report: SchemaReport) -> None:
+    def __init__(self, connection: Connection, report: SchemaReport, patience: Patience) -> None:
         self._connection = connection
         self._report = report
+        self._patience = patience
 
     def current(self) -> EpochReport | None:
         epoch = self._report.active_epoch
@@ -139,6 +137,7 @@ class _EpochSession:
         candidate: int | None,
         expected: int | None = None,
     ) -> int:
+        self._end_mutations()
         parameters = {
             "store_id": self._report.store_id,
             "candidate": self._next_candidate() if candidate is None else candidate,
@@ -151,6 +150,12 @@ class _EpochSession:
             row = self._connection.execute(call, parameters).fetchone()
         assert row is not None  # noqa: S101  a scalar function returns one row
         return int(row[0])
+
+    def _end_mutations(self) -> None:
+        """Wait for the mutations in flight; new ones wait until this session ends."""
+        lock = schema_lock(self._connection, self._report.schema)
+        if lock is not None:
+            lock.acquire(self._connection, self._patience)
 
     def _next_candidate(self) -> int:
         """Unix milliseconds on the database clock, but above every earlier epoch."""

@@ -52,6 +52,7 @@ def read_installed(connection: Connection, schema: str, *, known_version: int) -
     try:
         with connection.transaction():
             connection.execute("set transaction isolation level repeatable read, read only")
+            connection.execute("set local search_path = pg_catalog, pg_temp")
             return _Reader(connection, schema).read(known_version)
     except (errors.UndefinedColumn, errors.WrongObjectType) as error:
         raise SchemaInconsistent(

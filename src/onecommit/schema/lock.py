@@ -11,7 +11,7 @@ from typing import LiteralString
 
 from psycopg import Connection, errors
 
-from onecommit.errors import SchemaBusy
+from onecommit.errors import InvalidArgument, SchemaBusy
 
 logger = logging.getLogger("onecommit.schema")
 
@@ -29,20 +29,18 @@ _RELEASE: dict[int, LiteralString] = {
 class Patience:
     """How long one attempt may queue for a lock, and for how long to go on trying.
 
-    While an attempt queues, every enqueue queues behind it; between attempts they go on.
+    While an attempt queues, everything that wants the same lock queues behind it; between attempts it goes on.
     """
 
     attempt: timedelta = timedelta(seconds=1)
+    """For an advisory lock."""
+    table_attempt: timedelta = timedelta(seconds=2)
+    """For a table: longer than deadlock_timeout, after which the server ends an autovacuum in the way."""
     total: timedelta = timedelta(seconds=60)
 
     def __post_init__(self) -> None:
-        if not timedelta(0) < self.attempt <= self.total:
-            raise ValueError("patience: attempt must be positive and at most total")
-
-    @property
-    def attempt_ms(self) -> int:
-        """The value for lock_timeout."""
-        return max(1, round(self.attempt / timedelta(milliseconds=1)))
+        if min(self.attempt, self.table_attempt, self.total) <= timedelta(0):
+            raise InvalidArgument("patience: every wait must be positive", field="patience")
 
     def attempts(self) -> Iterator[None]:
         """One step at once, then one after each pause, longer and jittered, until the total is spent."""
@@ -117,6 +115,11 @@ class SessionLock:
             unsigned = self.key[0] % 2**64
             return unsigned >> 32, unsigned % 2**32, 1
         return self.key[0] % 2**32, self.key[1] % 2**32, 2
+
+
+def milliseconds(wait: timedelta) -> int:
+    """The value for lock_timeout, in which 0 would mean for ever."""
+    return max(1, round(wait / timedelta(milliseconds=1)))
 
 
 def migration_lock(schema: str) -> SessionLock:

@@ -1,8 +1,10 @@
 """Migrations as a text that an operator reviews and runs, made without a connection."""
 
+from datetime import timedelta
+
 from onecommit.errors import InvalidArgument
 from onecommit.schema.bundle import Bundle, packaged_bundle
-from onecommit.schema.lock import Patience, migration_lock
+from onecommit.schema.lock import Patience, migration_lock, milliseconds
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name, render
 from onecommit.schema.steps import Step, pending_steps
 
@@ -46,15 +48,20 @@ def _transaction(step: Step, schema: str) -> str:
             "begin isolation level read committed read write;",
             "set local search_path = pg_catalog, pg_temp;",
             "set local client_min_messages = warning;",
-            f"set local lock_timeout = '{Patience().attempt_ms}ms';",
+            _lock_timeout(Patience().attempt),
             f"select pg_advisory_xact_lock({migration_lock(schema).key[0]});",
             *([render(_SCHEMA_LOCK, schema)] if step.version else []),
+            _lock_timeout(Patience().table_attempt),
             "",
             step.text,
             "commit;",
             "",
         ]
     )
+
+
+def _lock_timeout(wait: timedelta) -> str:
+    return f"set local lock_timeout = '{milliseconds(wait)}ms';"
 
 
 _SCHEMA_LOCK = (

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import Connection, IsolationLevel, conninfo, errors
 
 from onecommit.errors import OnecommitError, SchemaError, StoreUnavailable
-from onecommit.schema.lock import Patience, migration_lock
+from onecommit.schema.lock import Patience, migration_lock, milliseconds
 
 CONNECT_TIMEOUT_SECONDS = 5
 
@@ -32,9 +32,11 @@ _UNLIMITED = (
 
 @contextmanager
 def open_connection(dsn: str) -> Iterator[Connection]:
-    """An autocommit connection; failures become our errors, which repeat nothing of the DSN."""
+    """An autocommit connection; failures become our errors, which repeat nothing of the DSN.
+
+    It sets nothing for the session: behind a pooler that would stay with the next client.
+    """
     with _connect(dsn) as connection, translated_errors():
-        _settle_session(connection)
         yield connection
 
 
@@ -42,16 +44,12 @@ def open_connection(dsn: str) -> Iterator[Connection]:
 def owner_session(dsn: str, *, schema: str, patience: Patience) -> Iterator[Connection]:
     """A direct connection that holds the migration lock until it is closed.
 
-    lock_timeout is `patience.attempt`, for the locks here and for every statement that follows.
+    lock_timeout is `patience.attempt` for every statement that sets no other.
     """
     with open_connection(dsn) as connection:
         refuse_pooler(connection)
         _refuse_standby(connection)
-        connection.isolation_level = IsolationLevel.READ_COMMITTED
-        connection.read_only = False
-        connection.execute(
-            "select set_config('lock_timeout', %s, false)", (f"{patience.attempt_ms}ms",)
-        )
+        _settle_session(connection, patience)
         lock = migration_lock(schema)
         lock.acquire(connection, patience)
         if not lock.is_held(connection):
@@ -95,7 +93,7 @@ def _pooled(what: str) -> SchemaError:
 
 def _connect(dsn: str) -> Connection:
     try:
-        return psycopg.connect(_with_defaults(dsn), autocommit=True)
+        return psycopg.connect(_with_defaults(dsn), autocommit=True, prepare_threshold=None)
     except errors.ConnectionTimeout as error:
         raise StoreUnavailable("PostgreSQL did not answer in time") from error
     except psycopg.OperationalError as error:
@@ -117,8 +115,10 @@ def _with_defaults(dsn: str) -> str:
     return conninfo.make_conninfo(dsn, **missing)
 
 
-def _settle_session(connection: Connection) -> None:
+def _settle_session(connection: Connection, patience: Patience) -> None:
     """Make the session independent of what the role or the database sets."""
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
+    connection.read_only = False
     connection.execute(
         "set statement_timeout = 0"
     )  # first: the rest may take longer than it allows
@@ -129,7 +129,8 @@ def _settle_session(connection: Connection) -> None:
     # Names of the schema are qualified everywhere; nothing else may stand before pg_catalog.
     connection.execute(
         "select set_config('search_path', 'pg_catalog, pg_temp', false),"
-        " set_config('client_min_messages', 'warning', false)"
+        " set_config('client_min_messages', 'warning', false), set_config('lock_timeout', %s, false)",
+        (f"{milliseconds(patience.attempt)}ms",),
     )
 
 
