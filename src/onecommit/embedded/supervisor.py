@@ -83,6 +83,7 @@ class Supervisor:
         self._order = order
         self._selector = selectors.DefaultSelector()
         self._ended: set[str] = set()
+        self._process: subprocess.Popen[bytes] | None = None
         self._postmaster = 0
         self._postmaster_gone_at: float | None = None
         self._sent: signal.Signals | None = None
@@ -91,16 +92,18 @@ class Supervisor:
 
     def run(self) -> None:
         """Start postgres and return when nothing of it is left."""
-        self._record_myself()
-        self._listen()
-        self._start()
-        while not self._finished():
-            self._wait()
-            self._reap()
-            self._notice_owner_death()
-            self._lose_patience()
-            self._kill_leftovers()
-        self._clean_up()
+        try:
+            self._record_myself()
+            self._listen()
+            self._start()
+            while not self._finished():
+                self._wait()
+                self._reap()
+                self._notice_owner_death()
+                self._lose_patience()
+                self._kill_leftovers()
+        finally:
+            self._clean_up()
 
     def _record_myself(self) -> None:
         """Tell other processes, through the lock's file, whom to signal and where the server listens."""
@@ -129,7 +132,8 @@ class Supervisor:
         become_subreaper()
         reader, alive = os.pipe()
         with Path(self._order.log).open("ab") as log:
-            process = subprocess.Popen(
+            # Kept: a Popen that is forgotten reaps its child, and the loop would never hear of its end.
+            self._process = subprocess.Popen(
                 self._order.command,
                 env=self._order.environment,
                 cwd="/",
@@ -143,7 +147,7 @@ class Supervisor:
                 preexec_fn=death_pact(signal.SIGQUIT),  # noqa: PLW1509 - this process has one thread
             )
         os.close(alive)
-        self._postmaster = process.pid
+        self._postmaster = self._process.pid
         self._selector.register(reader, selectors.EVENT_READ, "server")
 
     def _finished(self) -> bool:
