@@ -1,15 +1,22 @@
 """An App on the test's database, a worker on that App, and what the worker reports."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
 from onecommit.app.app import App
 from onecommit.worker import Worker
-from tests.clusters import Database
+from tests.clusters import Cluster, Database
 from tests.worker.harness import Events, start_worker
 
 StartWorker = Callable[..., Worker]
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Cluster) -> Iterator[Database]:
+    """One database for all tests of a module: each leaves nothing in its queues that could run."""
+    with postgres.database(template=postgres.template) as fresh:
+        yield fresh
 
 
 @pytest.fixture

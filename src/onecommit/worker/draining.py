@@ -95,6 +95,7 @@ class Shutdown:
 
     async def _stop_parts(self) -> None:
         await self._parts.tasks.cancel(timeout=_LAST_BREATH)
+        await self._parts.loops[self._parts.notifier.name].stop(timeout=0.0)
         await asyncio.gather(
             *(loop.stop(timeout=_LAST_BREATH) for loop in self._parts.loops.values())
         )

@@ -159,7 +159,10 @@ def _completed(text: str | None) -> Completed:
 
 
 def _delay(delay: timedelta) -> int:
-    return microseconds(delay, field="delay") or 0
+    whole = microseconds(delay, field="delay")
+    if whole is None:
+        raise InvalidArgument("`delay` is missing", field="delay")
+    return whole
 
 
 def _reason(reason: object) -> str:

@@ -8,6 +8,9 @@ from onecommit.telemetry.events import Emit, LoopFailed
 from onecommit.worker.tracebacks import frames_of
 
 
+_CANCEL_SECONDS = 2.0
+
+
 class Loop(Protocol):
     """One job of the runtime, repeated for ever."""
 
@@ -71,7 +74,7 @@ class Lifecycle:
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         if not done:
             self._task.cancel()
-            await asyncio.wait([self._task], timeout=timeout)
+            await asyncio.wait([self._task], timeout=_CANCEL_SECONDS)
 
     async def _repeat(self) -> None:
         failures = 0
