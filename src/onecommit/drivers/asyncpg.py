@@ -25,7 +25,7 @@ class AsyncpgDriver:
         try:
             return call.read(await self._connection.fetch(statement, *call.arguments))
         except asyncpg.PostgresError as error:
-            raise refusal_of(error) or error from error
+            raise refusal_of(error, doing=call.routine.name) or error from error
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

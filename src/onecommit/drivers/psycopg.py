@@ -28,7 +28,7 @@ class AsyncPsycopgDriver:
                 await cursor.execute(statement.encode(), call.arguments)
                 return call.read(await cursor.fetchall())
         except psycopg.Error as error:
-            raise refusal_of(error) or error from error
+            raise refusal_of(error, doing=call.routine.name) or error from error
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
@@ -51,7 +51,7 @@ class PsycopgDriver:
                 cursor.execute(statement.encode(), call.arguments)
                 return call.read(cursor.fetchall())
         except psycopg.Error as error:
-            raise refusal_of(error) or error from error
+            raise refusal_of(error, doing=call.routine.name) or error from error
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

@@ -27,7 +27,7 @@ class Psycopg2Driver:
                 cursor.execute(statement, call.arguments)
                 return call.read(cursor.fetchall())
         except psycopg2.Error as error:
-            raise refusal_of(error) or error from error
+            raise refusal_of(error, doing=call.routine.name) or error from error
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

@@ -38,7 +38,7 @@ class SqlalchemyDriver:
         except DBAPIError as error:
             # The layer over asyncpg has errors of its own; the server's is their cause.
             original = getattr(error.orig, "__cause__", None) or error.orig
-            raise refusal_of(original) or error from error
+            raise refusal_of(original, doing=call.routine.name) or error from error
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

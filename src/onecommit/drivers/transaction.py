@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from onecommit.errors import OnecommitError, UsageError, from_sqlstate
+from onecommit.errors import OnecommitError, SchemaMissing, UsageError, from_sqlstate
 
 
 def no_transaction(how_to_begin: str) -> UsageError:
@@ -21,12 +21,21 @@ def aborted_transaction() -> UsageError:
     )
 
 
-def refusal_of(error: Any) -> OnecommitError | None:
-    """Our error for what a Onecommit function raised through any driver; None for any other error."""
+def refusal_of(error: Any, *, doing: str) -> OnecommitError | None:
+    """Our error for what one of our functions raised, through any driver; None for any other error."""
     sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-    described = getattr(error, "diag", None)
-    if described is not None:
-        return from_sqlstate(sqlstate, described.message_primary, hint=described.message_hint)
-    return from_sqlstate(
-        sqlstate, getattr(error, "message", "refused"), hint=getattr(error, "hint", None)
-    )
+    match sqlstate:
+        case "3F000" | "42883" | "42P01":  # no such schema, function, table
+            return SchemaMissing(f"{doing} is not installed under this schema name")
+        case "42501":
+            return UsageError(
+                f"the login may not use {doing}",
+                remedy="Grant its role what `onecommit provision --print` lists.",
+            )
+        case _:
+            described = getattr(error, "diag", None)
+            message = getattr(
+                described or error, "message_primary" if described else "message", None
+            )
+            hint = getattr(described or error, "message_hint" if described else "hint", None)
+            return from_sqlstate(sqlstate, message or "refused", hint=hint)

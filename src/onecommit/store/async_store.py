@@ -1,7 +1,7 @@
 """The store over our own connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Self, TypeVar
@@ -21,6 +21,7 @@ from onecommit.store.connecting import (
     SESSION,
     connection_string,
     milliseconds,
+    readiness_of,
     register_loaders,
 )
 from onecommit.store.failures import CONFLICTS, failure_of, unreachable
@@ -38,6 +39,7 @@ class AsyncStoreConnection(AsyncConnection[tuple[Any, ...]]):
 
     patience: float | None = None
     calls: AsyncCursor[tuple[Any, ...]]
+    readable: Callable[[], bool]
 
     async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Wait for the server, but no longer than the patience of this connection."""
@@ -50,16 +52,18 @@ class AsyncStoreConnection(AsyncConnection[tuple[Any, ...]]):
         await cursor.execute(statement, arguments, prepare=True)
         return await cursor.fetchall()
 
-    def is_usable(self) -> bool:
-        """Whether the connection is idle and, as far as its socket knows, alive."""
-        try:
-            self.pgconn.consume_input()
-        except psycopg.OperationalError:
-            return False
+    @property
+    def is_idle(self) -> bool:
+        """Whether the connection, as far as is known, can run the next call."""
         return (
             self.pgconn.status == ConnStatus.OK
             and self.pgconn.transaction_status == TransactionStatus.IDLE
         )
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the server said something to an idle connection: as a rule, good-bye."""
+        return self.readable()
 
 
 class AsyncStoreTransaction:
@@ -126,8 +130,12 @@ class AsyncStore:
 
     async def open(self) -> Self:
         """Connect once and check that this is the store, schema and epoch that we are meant for."""
-        status = await self.run(store_status())
-        self._epoch = checked_epoch(status, self.settings)
+        try:
+            status = await self.run(store_status())
+            self._epoch = checked_epoch(status, self.settings)
+        except BaseException:
+            await self.close()
+            raise
         self._store_id = status.store_id
         return self
 
@@ -222,7 +230,7 @@ class AsyncStore:
     async def _take_idle(self) -> AsyncStoreConnection | None:
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable():
+            if not connection.has_news:
                 return connection
             await connection.close()
         return None
@@ -243,7 +251,7 @@ class AsyncStore:
 
     async def _release(self, connection: AsyncStoreConnection) -> None:
         try:
-            if self._closed or not connection.is_usable():
+            if self._closed or not connection.is_idle:
                 # A connection in mid-operation is not worth a polite good-bye.
                 connection.pgconn.finish()
             else:
@@ -271,6 +279,7 @@ class AsyncStore:
     async def _configure(self, connection: AsyncStoreConnection) -> None:
         register_loaders(connection.adapters)
         connection.calls = connection.cursor(binary=True)
+        connection.readable = readiness_of(connection.pgconn.socket)
         connection.patience = self.settings.connect_timeout.total_seconds()
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
         if self.settings.transaction_pooler:

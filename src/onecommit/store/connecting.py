@@ -1,5 +1,7 @@
 """How the store's connections are set up."""
 
+import select
+from collections.abc import Callable
 from datetime import timedelta
 from struct import iter_unpack, unpack_from
 from typing import Any
@@ -51,6 +53,15 @@ def connection_string(settings: StoreSettings) -> str:
 def milliseconds(duration: timedelta) -> int:
     """A duration as PostgreSQL's timeouts take it, at least one."""
     return max(1, round(duration / timedelta(milliseconds=1)))
+
+
+def readiness_of(socket: int) -> Callable[[], bool]:
+    """A cheap question: is there something to read from this socket?"""
+    if not hasattr(select, "poll"):  # Windows
+        return lambda: bool(select.select([socket], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return lambda: bool(poll.poll(0))
 
 
 class MicrosecondsLoader(Loader):

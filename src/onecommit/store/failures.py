@@ -3,13 +3,8 @@
 import psycopg
 from psycopg import errors
 
-from onecommit.errors import (
-    OnecommitError,
-    SchemaMissing,
-    StoreUnavailable,
-    UsageError,
-    from_sqlstate,
-)
+from onecommit.drivers.transaction import refusal_of
+from onecommit.errors import OnecommitError, StoreUnavailable
 
 CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Rolled back as a whole by the server and right to try again."""
@@ -17,18 +12,10 @@ CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
-    message = error.diag.message_primary or "refused"
-    ours = from_sqlstate(error.sqlstate, message, hint=error.diag.message_hint)
+    ours = refusal_of(error, doing=doing)
     if ours is not None:
         return ours
     match error:
-        case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable():
-            return SchemaMissing(f"{doing} is not installed under this schema name")
-        case errors.InsufficientPrivilege():
-            return UsageError(
-                f"the login may not use {doing}",
-                remedy="Grant its role what `onecommit provision --print` lists.",
-            )
         case errors.ReadOnlySqlTransaction():
             return StoreUnavailable(
                 "the server is read-only",

@@ -2,7 +2,7 @@
 """The store over our own connections."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Self, TypeVar
@@ -22,6 +22,7 @@ from onecommit.store.connecting import (
     SESSION,
     connection_string,
     milliseconds,
+    readiness_of,
     register_loaders,
 )
 from onecommit.store.failures import CONFLICTS, failure_of, unreachable
@@ -39,6 +40,7 @@ class SyncStoreConnection(Connection[tuple[Any, ...]]):
 
     patience: float | None = None
     calls: Cursor[tuple[Any, ...]]
+    readable: Callable[[], bool]
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Wait for the server, but no longer than the patience of this connection."""
@@ -51,16 +53,18 @@ class SyncStoreConnection(Connection[tuple[Any, ...]]):
         cursor.execute(statement, arguments, prepare=True)
         return cursor.fetchall()
 
-    def is_usable(self) -> bool:
-        """Whether the connection is idle and, as far as its socket knows, alive."""
-        try:
-            self.pgconn.consume_input()
-        except psycopg.OperationalError:
-            return False
+    @property
+    def is_idle(self) -> bool:
+        """Whether the connection, as far as is known, can run the next call."""
         return (
             self.pgconn.status == ConnStatus.OK
             and self.pgconn.transaction_status == TransactionStatus.IDLE
         )
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the server said something to an idle connection: as a rule, good-bye."""
+        return self.readable()
 
 
 class SyncStoreTransaction:
@@ -127,8 +131,12 @@ class SyncStore:
 
     def open(self) -> Self:
         """Connect once and check that this is the store, schema and epoch that we are meant for."""
-        status = self.run(store_status())
-        self._epoch = checked_epoch(status, self.settings)
+        try:
+            status = self.run(store_status())
+            self._epoch = checked_epoch(status, self.settings)
+        except BaseException:
+            self.close()
+            raise
         self._store_id = status.store_id
         return self
 
@@ -221,7 +229,7 @@ class SyncStore:
     def _take_idle(self) -> SyncStoreConnection | None:
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable():
+            if not connection.has_news:
                 return connection
             connection.close()
         return None
@@ -238,7 +246,7 @@ class SyncStore:
 
     def _release(self, connection: SyncStoreConnection) -> None:
         try:
-            if self._closed or not connection.is_usable():
+            if self._closed or not connection.is_idle:
                 # A connection in mid-operation is not worth a polite good-bye.
                 connection.pgconn.finish()
             else:
@@ -266,6 +274,7 @@ class SyncStore:
     def _configure(self, connection: SyncStoreConnection) -> None:
         register_loaders(connection.adapters)
         connection.calls = connection.cursor(binary=True)
+        connection.readable = readiness_of(connection.pgconn.socket)
         connection.patience = self.settings.connect_timeout.total_seconds()
         connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
         if self.settings.transaction_pooler:

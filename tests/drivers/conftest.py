@@ -1,0 +1,130 @@
+"""A database and an App for all tests of one driver module: each test uses jobs of its own."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from onecommit import App, CallerOwnedJobContext, FinalizationReceipt, SyncCallerOwnedJobContext
+from onecommit.app.job import Job
+from onecommit.calls.attempts import claim_jobs
+from onecommit.calls.finalization import attempt_status
+from onecommit.calls.workers import register_worker
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.evidence import AttemptState, AttemptStatus
+from onecommit.domain.worker import WorkerInfo
+from onecommit.store.async_store import AsyncStore
+
+from tests.clusters import Cluster, Database
+from tests.drivers.callers import CALLERS, Caller
+
+
+@pytest.fixture(scope="module")
+def shared_database(postgres: Cluster) -> Iterator[Database]:
+    """One database for the module, with a table of the application."""
+    with postgres.database(template=postgres.template) as fresh:
+        with fresh.connect() as connection:
+            connection.execute("create table ledger (entry text primary key)")
+        yield fresh
+
+
+class Port:
+    """A runtime that does nothing."""
+
+    schema = "onecommit"
+
+    def is_cancelled(self, attempt: Attempt) -> bool:
+        return attempt.job_id < 0
+
+    def set_progress(self, attempt: Attempt, progress: str) -> None: ...
+
+    async def flush_progress(self, attempt: Attempt) -> None: ...
+
+    def flush_progress_from_thread(self, attempt: Attempt) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Application:
+    """An App with two jobs, its store, and a ledger of business rows."""
+
+    app: App
+    store: AsyncStore
+    notify: Job
+    settle: Job
+    settle_sync: Job
+    database: Database
+
+    async def claim(self, *, sync: bool) -> CallerOwnedJobContext | SyncCallerOwnedJobContext:
+        """The context of a claimed attempt of a caller-owned job."""
+        job = self.settle_sync if sync else self.settle
+        enqueued = await job.enqueue(invoice_id=1)
+        attempt = await self._claim_one(job.definition.queue)
+        assert attempt.job_id == enqueued.job_id
+        return job.definition.context(attempt, Port())
+
+    async def status(self, context) -> AttemptStatus:
+        """What the store holds about the attempt."""
+        return await self.store.run(attempt_status(context.token))
+
+    async def is_open(self, context) -> bool:
+        """Whether the attempt is still to be completed."""
+        return (await self.status(context)).state is AttemptState.OPEN
+
+    def entries(self) -> set[str]:
+        """The business rows that are committed."""
+        with self.database.connect() as connection:
+            return {entry for (entry,) in connection.execute("select entry from ledger")}
+
+    async def _claim_one(self, queue: str) -> Attempt:
+        info = WorkerInfo(host="test", pid=1, version="0", queues=(queue,))
+        epoch = self.store.epoch
+        worker = await self.store.run(register_worker("test", info, epoch=epoch))
+        call = claim_jobs(
+            queue, worker=worker, request=1, limit=1, lifetime_us=None, sleep=False, epoch=epoch
+        )
+        (attempt,) = (await self.store.run(call)).attempts
+        return attempt
+
+
+@pytest.fixture
+async def application(shared_database: Database) -> AsyncIterator[Application]:
+    """An App that knows the store it is meant for, as in production."""
+    with shared_database.connect() as connection:
+        row = connection.execute("select store_id, active_epoch from onecommit.store_status()")
+        store_id, epoch = row.fetchone()
+    app = App(
+        shared_database.dsn,
+        store_id=store_id,
+        epoch=epoch,
+        operation_timeout=timedelta(seconds=20),
+    )
+
+    @app.caller_owned_job(queue="settle")
+    async def settle(ctx: CallerOwnedJobContext, invoice_id: int) -> FinalizationReceipt:
+        raise NotImplementedError
+
+    @app.caller_owned_job(queue="settle")
+    def settle_sync(ctx: SyncCallerOwnedJobContext, invoice_id: int) -> FinalizationReceipt:
+        raise NotImplementedError
+
+    @app.job()
+    async def notify(ctx, invoice_id: int) -> None: ...
+
+    async with app:
+        store = await app._stores.async_store()
+        yield Application(
+            app=app,
+            store=store,
+            notify=notify,
+            settle=settle,
+            settle_sync=settle_sync,
+            database=shared_database,
+        )
+
+
+@pytest.fixture(params=CALLERS.values(), ids=CALLERS.keys())
+async def caller(request, application: Application) -> AsyncIterator[Caller]:
+    """A caller's connection through one of the supported drivers."""
+    async with request.param(application.database.dsn) as opened:
+        yield opened

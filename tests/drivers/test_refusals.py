@@ -1,0 +1,124 @@
+"""A connection on which a call could not be part of the caller's transaction is refused, with advice."""
+
+import asyncpg
+import psycopg
+import psycopg2
+import psycopg_pool
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from onecommit.errors import SchemaMissing, UsageError
+
+from tests.drivers.conftest import Application
+
+pytestmark = pytest.mark.pg
+
+NO_TRANSACTION = "no transaction open"
+
+
+async def test_a_psycopg_autocommit_connection_without_a_transaction(application: Application):
+    with application.database.connect() as connection:
+        with pytest.raises(UsageError, match=NO_TRANSACTION) as caught:
+            application.notify.in_tx(connection).enqueue(invoice_id=1)
+        assert "connection.transaction()" in caught.value.remedy
+        with connection.transaction():
+            enqueued = application.notify.in_tx(connection).enqueue(invoice_id=1)
+    assert await application.app.jobs.get(enqueued.job_id)
+
+
+async def test_a_psycopg_connection_that_begins_by_itself(application: Application):
+    """Without autocommit the enqueue may be the first statement of the transaction."""
+    with psycopg.connect(application.database.dsn) as connection:
+        enqueued = application.notify.in_tx(connection).enqueue(invoice_id=1)
+        assert await application.app.jobs.get(enqueued.job_id) is None
+        connection.commit()
+    assert await application.app.jobs.get(enqueued.job_id)
+
+
+async def test_a_psycopg2_autocommit_connection(application: Application):
+    connection = psycopg2.connect(application.database.dsn)
+    connection.autocommit = True
+    with pytest.raises(UsageError, match=NO_TRANSACTION):
+        application.notify.in_tx(connection).enqueue(invoice_id=1)
+    connection.close()
+
+
+async def test_an_asyncpg_connection_without_a_transaction(application: Application):
+    connection = await asyncpg.connect(application.database.dsn)
+    with pytest.raises(UsageError, match=NO_TRANSACTION):
+        await application.notify.in_tx(connection).enqueue(invoice_id=1)
+    await connection.close()
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+async def test_an_sqlalchemy_autocommit_connection(application: Application, driver: str):
+    dsn = application.database.dsn.replace("postgresql://", f"postgresql+{driver}://")
+    engine = sqlalchemy.create_engine(dsn, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, pytest.raises(UsageError, match=NO_TRANSACTION):
+        application.notify.in_tx(connection).enqueue(invoice_id=1)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_an_async_sqlalchemy_autocommit_connection(application: Application, driver: str):
+    dsn = application.database.dsn.replace("postgresql://", f"postgresql+{driver}://")
+    engine = create_async_engine(dsn, isolation_level="AUTOCOMMIT")
+    async with engine.connect() as connection:
+        with pytest.raises(UsageError, match=NO_TRANSACTION):
+            await application.notify.in_tx(connection).enqueue(invoice_id=1)
+    await engine.dispose()
+
+
+async def test_completing_on_an_autocommit_connection_closes_it(application: Application):
+    """The completion would commit without the rows; what follows must not commit either."""
+    context = await application.claim(sync=True)
+    with application.database.connect() as connection:
+        with pytest.raises(UsageError, match=NO_TRANSACTION):
+            context.complete_in_tx(connection)
+        assert connection.closed
+    assert await application.is_open(context)
+
+
+async def test_a_transaction_that_has_failed(application: Application):
+    with psycopg.connect(application.database.dsn) as connection:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("select 1 / 0")
+        with pytest.raises(UsageError, match="already failed"):
+            application.notify.in_tx(connection).enqueue(invoice_id=1)
+
+
+async def test_a_pool_or_an_engine_is_no_connection(application: Application):
+    pool = psycopg_pool.ConnectionPool(application.database.dsn, open=False)
+    engine = sqlalchemy.create_engine("postgresql+psycopg://")
+    for thing in (pool, engine, object(), application.database.dsn):
+        with pytest.raises(UsageError, match="is not a supported connection") as caught:
+            application.notify.in_tx(thing)
+        assert application.database.dsn not in str(caught.value)
+
+
+async def test_an_async_handler_is_not_given_a_sync_connection(application: Application):
+    """It would block the event loop of every other handler."""
+    context = await application.claim(sync=False)
+    with (
+        psycopg.connect(application.database.dsn) as connection,
+        pytest.raises(UsageError, match="sync connection"),
+    ):
+        await context.complete_in_tx(connection)
+
+
+async def test_a_sync_handler_is_not_given_an_async_connection(application: Application):
+    context = await application.claim(sync=True)
+    async with await psycopg.AsyncConnection.connect(application.database.dsn) as connection:
+        with pytest.raises(UsageError, match="async connection"):
+            context.complete_in_tx(connection)
+
+
+async def test_a_database_without_the_schema(application: Application, postgres):
+    """The caller's own connection leads to another database than the store's."""
+    with (
+        postgres.database() as other,
+        psycopg.connect(other.dsn) as connection,
+        pytest.raises(SchemaMissing, match="enqueue_jobs is not installed"),
+    ):
+        application.notify.in_tx(connection).enqueue(invoice_id=1)
