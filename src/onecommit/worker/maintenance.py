@@ -37,7 +37,8 @@ class Maintenance:
         self._store = store
         self._incarnation = incarnation
         # A lost leader is replaced as soon as it is taken for dead, and then its attempts are rescued.
-        self._window_us = int(rescue_window * 1_000_000)
+        self._window = rescue_window
+        """Also how long the lease lasts: a dead leader must not delay the rescue of its own jobs."""
         self._often = rescue_window / 3
         self._listening = listening
         self._due = {"lead": 0.0, "promote": 0.0, "rescue": 0.0, "tend": 0.0}
@@ -92,6 +93,14 @@ class Maintenance:
     async def _tend(self) -> float:
         step = await self._store.run(tend_ring(epoch=self._incarnation.epoch))
         return _TEND_IDLE_SECONDS if step.action == "none" else _TEND_BUSY_SECONDS
+
+    @property
+    def _window_us(self) -> int:
+        return int(self._window * 1_000_000)
+
+    @property
+    def _share_of_window(self) -> float:
+        return min(self._window / 3, _LONGEST_PAUSE)
 
     def _is_due(self, duty: str) -> bool:
         return time.monotonic() >= self._due[duty]
