@@ -1,0 +1,331 @@
+"""A caller-owned attempt is decided by durable evidence, whatever its handler does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from onecommit.app.context import CallerOwnedJobContext, SyncCallerOwnedJobContext
+from onecommit.domain.job import JobState, Outcome
+from onecommit.domain.outcome import Discard, Snooze
+from onecommit.domain.retry import Retry
+from onecommit.domain.token import FinalizationReceipt
+from onecommit.errors import StaleAttempt as StaleAttemptError
+from onecommit.telemetry.events import (
+    AttemptFailed,
+    CompletedThenRaised,
+    NoReceipt,
+    ReceiptWithoutCompletion,
+    StaleAttempt,
+    UnresolvedAttempt,
+)
+from tests.proxy import Proxy
+
+NOW = Retry(first=timedelta(0))
+LATER = Retry(first=timedelta(hours=1))
+
+
+@pytest.fixture
+async def ledger(database) -> AsyncIterator["Ledger"]:
+    """The application's own table and connections."""
+    async with await psycopg.AsyncConnection.connect(database.dsn, autocommit=True) as connection:
+        await connection.execute("create table if not exists ledger (job bigint not null)")
+        yield Ledger(database.dsn, connection)
+
+
+class Ledger:
+    def __init__(self, dsn: str, connection: psycopg.AsyncConnection) -> None:
+        self.dsn = dsn
+        self._connection = connection
+
+    async def settle(self, ctx: CallerOwnedJobContext, *, dsn: str | None = None):
+        """Write one row and complete the attempt, in one commit."""
+        async with (
+            await psycopg.AsyncConnection.connect(dsn or self.dsn) as connection,
+            connection.transaction(),
+        ):
+            await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+            return await ctx.complete_in_tx(connection)
+
+    async def rows(self, job: Any) -> int:
+        cursor = await self._connection.execute(
+            "select count(*) from ledger where job = %s", (job.job_id,)
+        )
+        return (await cursor.fetchone())[0]
+
+
+async def test_rows_and_completion_land_in_one_commit(app, worker_of, events, ledger):
+    @app.caller_owned_job()
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        return await ledger.settle(ctx)
+
+    jobs = [await settle.enqueue() for _ in range(20)]
+    worker = await worker_of()
+    await worker.drain()
+    assert [await ledger.rows(job) for job in jobs] == [1] * 20
+    assert {(await app.jobs.get(job.job_id)).state for job in jobs} == {JobState.COMPLETED}
+    assert not events.of(CompletedThenRaised)
+
+
+async def test_a_plain_function_settles_in_its_thread(app, worker_of, ledger):
+    @app.caller_owned_job()
+    def settle(ctx: SyncCallerOwnedJobContext) -> FinalizationReceipt:
+        with psycopg.connect(ledger.dsn) as connection, connection.transaction():
+            connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+            return ctx.complete_in_tx(connection)
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert await ledger.rows(job) == 1
+    assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
+
+
+async def test_an_error_before_the_commit_leaves_neither_and_is_retried(app, worker_of, ledger):
+    @app.caller_owned_job(retry=NOW)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        async with (
+            await psycopg.AsyncConnection.connect(ledger.dsn) as connection,
+            connection.transaction(),
+        ):
+            await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+            receipt = await ctx.complete_in_tx(connection)
+            if ctx.attempt == 1:
+                raise ValueError
+        return receipt
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert await ledger.rows(job) == 1
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (JobState.COMPLETED, 2)
+
+
+@pytest.mark.parametrize("exit_by", ["exception", "cancellation", "nothing", "timeout", "exit"])
+async def test_a_committed_completion_stands_however_the_handler_ends(
+    app, worker_of, events, ledger, exit_by
+):
+    @app.caller_owned_job(retry=NOW, timeout=timedelta(seconds=2))
+    async def settle(ctx: CallerOwnedJobContext) -> Any:
+        await ledger.settle(ctx)
+        match exit_by:
+            case "exception":
+                raise ValueError
+            case "cancellation":
+                raise asyncio.CancelledError
+            case "timeout":
+                await asyncio.Event().wait()
+            case "exit":
+                raise SystemExit(1)
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert await ledger.rows(job) == 1
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (JobState.COMPLETED, 1)
+    [event] = events.of(CompletedThenRaised)
+    assert event.job == job.job_id
+    assert not events.of(AttemptFailed)
+
+
+async def test_a_lost_reply_to_the_commit_is_not_an_error_of_the_job(
+    app, worker_of, events, ledger
+):
+    async with Proxy(ledger.dsn) as proxy:
+
+        @app.caller_owned_job(retry=NOW)
+        async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+            proxy.lose_reply(containing=b"COMMIT\0")
+            return await ledger.settle(ctx, dsn=proxy.dsn)
+
+        job = await settle.enqueue()
+        worker = await worker_of()
+        await worker.drain()
+        assert proxy.lost.is_set()
+    assert await ledger.rows(job) == 1
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (JobState.COMPLETED, 1)
+    [event] = events.of(CompletedThenRaised)
+    assert event.exit == "error"
+
+
+@pytest.mark.parametrize("result", [None, "done", "receipt of another attempt"])
+async def test_a_handler_without_its_own_receipt_is_a_programming_error(
+    app, worker_of, events, ledger, result
+):
+    receipts = []
+
+    @app.caller_owned_job()
+    async def other(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        receipts.append(await ledger.settle(ctx))
+        return receipts[0]
+
+    @app.caller_owned_job(retry=NOW)
+    async def settle(ctx: CallerOwnedJobContext) -> Any:
+        return receipts[0] if result == "receipt of another attempt" else result
+
+    await other.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    job = await settle.enqueue()
+    await worker.drain()
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.outcome, view.code) == (JobState.DEAD, Outcome.FAILED, "no_receipt")
+    assert view.attempt == 1
+    [event] = events.of(NoReceipt)
+    assert event.job == job.job_id
+
+
+async def test_a_receipt_whose_transaction_rolled_back_is_a_protocol_error_and_retried(
+    app, worker_of, events, ledger
+):
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        connection = await psycopg.AsyncConnection.connect(ledger.dsn)
+        async with connection:
+            await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+            receipt = await ctx.complete_in_tx(connection)
+            await connection.rollback()
+        return receipt
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert await ledger.rows(job) == 0
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (JobState.SCHEDULED, 1)
+    [event] = events.of(ReceiptWithoutCompletion)
+    assert event.job == job.job_id
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "attempt"),
+    [(Snooze(timedelta(hours=1)), JobState.SCHEDULED, 0), (Discard("no"), JobState.DEAD, 1)],
+    ids=["snooze", "discard"],
+)
+async def test_a_handler_may_choose_another_outcome_instead_of_finalizing(
+    app, worker_of, outcome, state, attempt
+):
+    @app.caller_owned_job()
+    async def settle(ctx: CallerOwnedJobContext) -> Any:
+        return outcome
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (state, attempt)
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+async def test_a_transaction_that_outlives_its_handler_is_waited_for(
+    app, worker_of, events, ledger, end
+):
+    connections = []
+    left = asyncio.Event()
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        connection = await psycopg.AsyncConnection.connect(ledger.dsn)
+        connections.append(connection)
+        await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+        await ctx.complete_in_tx(connection)
+        left.set()
+        raise ValueError
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    async with asyncio.timeout(30):
+        await left.wait()
+        await worker_is_asking(worker)
+    assert (await app.jobs.get(job.job_id)).state is JobState.RUNNING
+    await getattr(connections[0], end)()
+    await connections[0].close()
+    await worker.drain()
+
+    state = (await app.jobs.get(job.job_id)).state
+    assert state is (JobState.COMPLETED if end == "commit" else JobState.SCHEDULED)
+    assert await ledger.rows(job) == (1 if end == "commit" else 0)
+    assert len(events.of(CompletedThenRaised)) == (1 if end == "commit" else 0)
+    assert len(events.of(AttemptFailed)) == (0 if end == "commit" else 1)
+
+
+async def worker_is_asking(worker) -> None:
+    """Wait until the handler has ended and the reconciler has the case."""
+    [run] = list(worker._machinery.running)
+    while not run.ended:
+        await asyncio.sleep(0)
+
+
+async def test_past_the_budget_a_watcher_names_who_holds_the_attempt_and_goes_on(
+    app, worker_of, events, ledger
+):
+    connections = []
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        connection = await psycopg.AsyncConnection.connect(ledger.dsn)
+        connections.append(connection)
+        await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+        return await ctx.complete_in_tx(connection)
+
+    job = await settle.enqueue()
+    worker = await worker_of(queues={"default": 1}, reconcile_budget=0.2)
+    unresolved = await events.wait_for(UnresolvedAttempt)
+    assert unresolved.holder_pid == connections[0].info.backend_pid
+
+    other = await settle.enqueue()
+    async with asyncio.timeout(30):
+        while len(connections) < 2:  # the slot is free although the first attempt is undecided
+            await asyncio.sleep(0.01)
+    for connection in connections:
+        await connection.commit()
+        await connection.close()
+    async with asyncio.timeout(30):
+        while worker._machinery.reconciler.watchers:
+            await asyncio.sleep(0.01)
+    await worker.drain()
+    assert [await ledger.rows(each) for each in (job, other)] == [1, 1]
+
+
+async def test_a_rescued_attempt_can_no_longer_write(app, worker_of, events, ledger, database):
+    """The stale transaction is aborted by the server, and the winner is left alone."""
+    begun = asyncio.Event()
+    go_on = asyncio.Event()
+    refused = []
+
+    @app.caller_owned_job(retry=NOW)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        if ctx.run_lease == 1:
+            begun.set()
+            await go_on.wait()
+        try:
+            return await ledger.settle(ctx)
+        except StaleAttemptError as error:
+            refused.append(error)
+            raise
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    async with asyncio.timeout(30):
+        await begun.wait()
+    with database.connect() as connection:
+        # What rescue does: the attempt is closed and the job is scheduled again.
+        connection.execute(
+            "select onecommit.close_attempts(array[r.chapter], array[r.lane], array[r.seq],"
+            " array[r.job_id], array[1::bigint], array['rescued'], array[0::bigint], array['test'],"
+            " array[null], false) from onecommit.ready r where r.job_id = %s",
+            (job.job_id,),
+        )
+    go_on.set()
+    await worker.drain()
+    assert len(refused) == 1
+    [stale] = events.of(StaleAttempt)
+    assert (stale.job, stale.run_lease) == (job.job_id, 1)
+    assert await ledger.rows(job) == 1
+    assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
