@@ -87,7 +87,11 @@ def _table(result: ScenarioResult) -> str:
         header.append("of bare")
     rows = [_row(result, system, columns, reference) for system in result.measures]
     lines = [_line(header), _line(["---"] + ["---:"] * (len(header) - 1)), *map(_line, rows)]
-    return f"### {result.title}\n\n" + "\n".join(lines)
+    failures = [
+        f"{system} failed {len(errors)} times, first with: {errors[0].splitlines()[0]}"
+        for system, errors in result.failures.items()
+    ]
+    return "\n\n".join([f"### {result.title}", "\n".join(lines), *failures])
 
 
 def _row(

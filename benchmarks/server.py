@@ -14,6 +14,7 @@ SETTINGS = {
     "synchronous_commit": "on",
     "shared_buffers": "512MB",
     "max_wal_size": "4GB",
+    "checkpoint_timeout": "30min",
     "max_connections": "200",
     "log_line_prefix": "[%d] ",
 }

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import procrastinate
-import psycopg
 
 from benchmarks.adapters.contract import Enqueue, Handled, chunks
-from benchmarks.adapters.psycopg_client import scalar
+from benchmarks.adapters.psycopg_client import Connections, open_connections, scalar
 
 _CHUNK = 5_000
 _CONCURRENCY = 20
@@ -30,8 +29,8 @@ async def _nothing(n: int) -> None:
 class ProcrastinateProducer:
     """Defers the task, in bulk with batch_defer_async."""
 
-    def __init__(self, app: procrastinate.App, dsn: str) -> None:
-        self._dsn = dsn
+    def __init__(self, app: procrastinate.App, callers: Connections) -> None:
+        self._callers = callers
         self._task = app.task(_nothing, name="noop", queue="bench")
 
     async def enqueue_one(self, number: int) -> None:
@@ -43,7 +42,7 @@ class ProcrastinateProducer:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Enqueue]:
-        async with await psycopg.AsyncConnection.connect(self._dsn) as connection:
+        async with self._callers.one() as connection, connection.transaction():
 
             async def enqueue(number: int) -> None:
                 await self._task.configure(connection=connection).defer_async(n=number)
@@ -65,8 +64,9 @@ class ProcrastinateAdapter:
 
     @asynccontextmanager
     async def producer(self, dsn: str, connections: int) -> AsyncIterator[ProcrastinateProducer]:
-        async with (app := _app(dsn, connections)).open_async():
-            yield ProcrastinateProducer(app, dsn)
+        app = _app(dsn, connections)
+        async with open_connections(dsn, connections) as callers, app.open_async():
+            yield ProcrastinateProducer(app, callers)
 
     async def work(self, dsn: str, handled: Handled) -> None:
         async with (app := _app(dsn, _POOL)).open_async():

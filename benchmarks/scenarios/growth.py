@@ -7,7 +7,7 @@ import asyncio
 from benchmarks.adapters.contract import Adapter
 from benchmarks.database import Database
 from benchmarks.scenarios.bench import Bench, Measures
-from benchmarks.worker_process import running_worker
+from benchmarks.scenarios.draining import drain
 
 COLUMNS = {
     "rate_1": "jobs/s, smallest backlog",
@@ -27,7 +27,8 @@ async def measure(adapter: Adapter, bench: Bench) -> Measures:
             if not await _filled(adapter, database, size, bench.limit):
                 break
             await database.settle()
-            measures[f"rate_{position}"] = await _rate(adapter, database, size, bench.limit)
+            drained = await drain(adapter, database, jobs=size, limit=bench.limit)
+            measures[f"rate_{position}"] = drained.rate
     if f"rate_{len(bench.sizes)}" in measures:
         measures["share"] = measures[f"rate_{len(bench.sizes)}"] / measures["rate_1"]
     return measures
@@ -42,13 +43,3 @@ async def _filled(adapter: Adapter, database: Database, size: int, limit: float)
     except TimeoutError:
         return False
     return True
-
-
-async def _rate(adapter: Adapter, database: Database, size: int, limit: float) -> float:
-    """Return the handlers' rate from the first job to the last, or to the limit."""
-    async with running_worker(adapter, database.dsn, expected=size) as worker:
-        first = await worker.first()
-        last = await worker.until(size, first.at + limit)
-    if last is None:
-        raise RuntimeError(f"{adapter.name} handled too few of {size} jobs within the limit.")
-    return (last.count - first.count) / (last.at - first.at)
