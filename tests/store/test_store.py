@@ -34,6 +34,7 @@ from onecommit.errors import (
     UsageError,
 )
 from onecommit.schema import apply, packaged_bundle
+from onecommit.store import identity
 from onecommit.store.async_store import AsyncStore
 from onecommit.store.identity import SCHEMA_VERSION
 from onecommit.store.sync_store import SyncStore
@@ -75,6 +76,7 @@ async def test_a_store_that_fits_is_opened(store: AsyncStore, database: Database
 
 async def test_an_adopted_store_is_reported_and_a_configured_one_is_not(database, caplog):
     caplog.set_level(logging.WARNING, logger="onecommit")
+    identity._warn_of_adoption.cache_clear()  # databases of one template are the same store
     store = await opened(database)
     assert "ONECOMMIT_EPOCH" in caplog.text
     caplog.clear()
