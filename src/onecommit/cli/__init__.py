@@ -8,6 +8,7 @@ import typer
 from onecommit.cli.demo import demo
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
+from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
 from onecommit.cli.status import status
 from onecommit.cli.worker import worker
@@ -47,6 +48,7 @@ app.command()(worker)
 app.command()(migrate)
 app.command()(status)
 app.add_typer(epoch_commands, name="epoch")
+app.add_typer(lanes_commands, name="lanes")
 app.add_typer(embedded_commands, name="embedded")
 
 

@@ -1,8 +1,9 @@
-"""The schema manager: status, script, apply, epochs."""
+"""The schema manager: status, script, apply, epochs, lanes."""
 
 from onecommit.schema.apply import apply
 from onecommit.schema.bundle import Bundle, packaged_bundle, read_bundle
 from onecommit.schema.epochs import EpochReport, ensure_epoch, initialize_epoch, rotate_epoch
+from onecommit.schema.lanes import add_lanes
 from onecommit.schema.lock import Patience
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
 from onecommit.schema.report import SchemaReport, SchemaState
@@ -16,6 +17,7 @@ __all__ = [
     "Patience",
     "SchemaReport",
     "SchemaState",
+    "add_lanes",
     "apply",
     "checked_schema_name",
     "ensure_epoch",

@@ -1,4 +1,5 @@
--- Guarantee: p_count more lanes stand in the pool. Owner only: it runs DDL, so it is no definer. Raises 22023.
+-- Guarantee: p_count more lanes stand in the pool; returns how many are free. Owner only: it runs DDL, so it is no
+-- definer. Locks: the pool. Raises 22023.
 create or replace function "@schema@".add_lanes(p_count integer) returns integer
 language plpgsql as $$
 declare
@@ -18,5 +19,5 @@ begin
                 format('%I.lane_%s_sleeper', '@schema@', n)::regclass);
         perform setval(l.generation_seq, 1), setval(l.sleeper_seq, 0) from "@schema@".lane l where l.lane = n;
     end loop;
-    return p_count;
+    return (select count(*) from "@schema@".lane l where l.queue is null and l.lane > 0);
 end $$;
