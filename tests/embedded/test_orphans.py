@@ -28,6 +28,7 @@ WAIT = "sys.stdin.read()\n"
 FORK_AND_WAIT = """
 if os.fork() == 0:
     signal.pause()  # keeps a copy of everything the owner has open
+print("forked", flush=True)
 sys.stdin.read()
 """
 BUSY = "select count(*) from generate_series(1, 1e12::bigint)"
@@ -78,6 +79,7 @@ def test_a_forked_child_does_not_keep_the_server_of_its_dead_parent(shared_dir):
     """The child holds the pipe to the supervisor open, so that its end alone would tell nothing."""
     with Owner(program(shared_dir / "data", then=FORK_AND_WAIT), start_new_session=True) as owner:
         try:
+            assert owner.read() == "forked"
             os.kill(owner.process.pid, signal.SIGKILL)
             eventually(owner.nothing_is_left, what="all processes of the server end")
         finally:

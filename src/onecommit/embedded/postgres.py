@@ -38,8 +38,8 @@ class EmbeddedPostgres:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._temporary = data_dir is None
-        self._directory = DataDirectory(Path(data_dir).resolve()) if data_dir else None
-        self._bin_dir = Path(bin_dir) if bin_dir else None
+        self._directory = None if data_dir is None else DataDirectory(Path(data_dir).resolve())
+        self._bin_dir = None if bin_dir is None else Path(bin_dir)
         self._settings = checked_settings(settings or {})
         self._binaries: Binaries | None = None
         self._server: Server | None = None

@@ -18,6 +18,8 @@ from onecommit.embedded.processes import command_line
 StopMode: TypeAlias = Literal["fast", "immediate"]
 STOP_SIGNALS = {"fast": signal.SIGTERM, "immediate": signal.SIGQUIT}
 DEFAULT_DATABASE = "postgres"
+# Of any installation: the one that stops a server need not be the one that started it.
+SUPERVISOR = str(Path(*Path(supervisor.__file__).parts[-3:]))
 # Longer than the supervisor takes to go from the mildest way of stopping to the last.
 GONE_SECONDS = 120.0
 
@@ -49,9 +51,12 @@ class Server:
         return self.record.port
 
     @property
-    def pid(self) -> int:
-        """Process id of the postmaster."""
-        return int((self.directory.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+    def pid(self) -> int | None:
+        """Process id of the postmaster; None while there is none."""
+        try:
+            return int((self.directory.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (FileNotFoundError, ValueError):
+            return None
 
     @property
     def major(self) -> int:
@@ -79,7 +84,7 @@ class Server:
 
     def end(self, number: signal.Signals) -> None:
         """Ask the supervisor to stop the server and wait until no process of it is left."""
-        if supervisor.__file__ in command_line(self.record.supervisor):
+        if SUPERVISOR in command_line(self.record.supervisor):
             os.kill(self.record.supervisor, number)
         deadline = time.monotonic() + GONE_SECONDS
         while self.directory.is_running and self.directory.record() == self.record:
