@@ -1,9 +1,10 @@
 """The App: what an application registers its jobs with, and reaches the store through."""
 
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
@@ -19,6 +20,12 @@ from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, Syn
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
 from onecommit.domain.settings import StoreSettings
 from onecommit.domain.unique import Unique
+
+if TYPE_CHECKING:
+    from onecommit.worker import Worker
+
+DEFAULT_CONCURRENCY = 20
+"""Jobs of one queue that a worker runs at the same time."""
 
 
 class App:
@@ -56,14 +63,16 @@ class App:
     ) -> Self:
         """An App on a PostgreSQL server of its own, started and migrated by the first operation.
 
-        Without `data_dir` the data is deleted at the end. The server stops with the process.
+        Without `data_dir` the data is temporary. With one, a server that already runs there is shared.
+        The server stops when the App that started it is closed, and with its process.
         """
         # Here, so that an App on a server of the user's own does not load it.
         from onecommit.app.embedding import EmbeddedStore
 
         app = cls.__new__(cls)
-        source = EmbeddedStore(data_dir, schema=schema).start
-        app._set_up(Stores(source, schema=schema))  # noqa: SLF001  an instance of ours
+        store = EmbeddedStore(data_dir, schema=schema)
+        stores = Stores(store.start, schema=schema, release=store.stop)
+        app._set_up(stores)  # noqa: SLF001  an instance of ours
         return app
 
     def _set_up(self, stores: Stores) -> None:
@@ -137,8 +146,21 @@ class App:
         )
         return CallerOwnedJobDecorator(self.registry, self._stores, name=name, define=define)
 
+    def worker(self, *, queues: Mapping[str, int] | None = None, **settings: Any) -> "Worker":
+        """A worker for these jobs in this process, to be used with ``async with``.
+
+        Args:
+            queues: How many jobs of each queue run at the same time; every registered queue by default.
+            settings: The other fields of `onecommit.worker.WorkerSettings`.
+        """
+        # Here, because producers do not need the runtime.
+        from onecommit.worker import Worker, WorkerSettings
+
+        served = queues or dict.fromkeys(sorted(self.registry.queues), DEFAULT_CONCURRENCY)
+        return Worker(self, WorkerSettings(queues=served, **settings))
+
     async def close(self) -> None:
-        """Close the connections that async code of this event loop has opened."""
+        """Close what async code of this event loop has opened, and an embedded server."""
         await self._stores.async_close()
 
     async def __aenter__(self) -> Self:

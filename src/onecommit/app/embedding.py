@@ -5,21 +5,23 @@ import threading
 
 from onecommit import schema as schema_manager
 from onecommit.domain.settings import StoreSettings
-from onecommit.embedded import EmbeddedPostgres
+from onecommit.embedded import EmbeddedPostgres, Server
 
 
 class EmbeddedStore:
-    """Starts the server when it is first asked for, with the schema and an epoch in place."""
+    """Finds or starts the server when it is first asked for, with the schema and an epoch in place."""
 
     def __init__(self, data_dir: str | os.PathLike[str] | None, *, schema: str) -> None:
-        self._server = EmbeddedPostgres(data_dir)
+        self._data_dir = data_dir
+        self._postgres = EmbeddedPostgres(data_dir)
         self._schema = schema
         self._lock = threading.Lock()
 
     def start(self) -> StoreSettings:
-        """Start the server, unless this process did already; returns how to reach the store."""
+        """How to reach the store; a server that already runs on the data directory is shared."""
         with self._lock:
-            dsn = self._server.start().dsn()
+            running = None if self._data_dir is None else Server.find(self._data_dir)
+            dsn = (running or self._postgres.start()).dsn()
             schema_manager.apply(dsn, schema=self._schema)
             identity = schema_manager.ensure_epoch(
                 dsn, schema=self._schema, actor="onecommit", reason="embedded store"
@@ -27,3 +29,8 @@ class EmbeddedStore:
         return StoreSettings(
             dsn=dsn, schema=self._schema, store_id=identity.store_id, epoch=identity.epoch
         )
+
+    def stop(self) -> None:
+        """Stop the server, if this object started it; the next `start` starts it again."""
+        with self._lock:
+            self._postgres.stop()

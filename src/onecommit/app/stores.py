@@ -17,12 +17,19 @@ from onecommit.store.sync_store import SyncStore
 class Stores:
     """One async store for the running event loop, one sync store for every thread.
 
-    `source` gives the settings; it may start a server for that.
+    `source` gives the settings; it may start a server for that, which `release` stops.
     """
 
-    def __init__(self, source: Callable[[], StoreSettings], *, schema: str) -> None:
+    def __init__(
+        self,
+        source: Callable[[], StoreSettings],
+        *,
+        schema: str,
+        release: Callable[[], None] | None = None,
+    ) -> None:
         self.schema = schema
         self._source = source
+        self._release = release
         self._settings: StoreSettings | None = None
         self._epoch: Epoch | None = None
         self._lock = threading.Lock()
@@ -71,10 +78,12 @@ class Stores:
         return self._configured_epoch() or self._adopt(driver.run(store_status()))
 
     async def async_close(self) -> None:
-        """Close the connections that belong to the running event loop."""
+        """Close the connections of the running event loop, and stop a server that was started for us."""
         if self._async is not None and self._loop is asyncio.get_running_loop():
             await self._async.close()
         self._async = None
+        if self._release is not None:
+            await asyncio.to_thread(self._stop_server, self._release)
 
     def sync_close(self) -> None:
         """Close the connections of sync callers."""
@@ -82,6 +91,12 @@ class Stores:
             if self._sync is not None:
                 self._sync.close()
             self._sync = None
+
+    def _stop_server(self, release: Callable[[], None]) -> None:
+        self.sync_close()
+        with self._lock:
+            self._settings = self._epoch = None
+            release()
 
     def _configured_epoch(self) -> Epoch | None:
         if self._epoch is None:

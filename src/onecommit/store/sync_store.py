@@ -31,7 +31,7 @@ from onecommit.store.identity import checked_epoch
 T = TypeVar("T")
 RV = TypeVar("RV")
 
-_TRIES = 4
+_IS_LAST_TRY = (False, False, False, True)
 _GRACE = timedelta(seconds=5)
 
 
@@ -159,7 +159,7 @@ class SyncStore:
         server; after it the connection is given up and the outcome is unknown.
         """
         statement = render(call.routine, self.settings.schema, Paramstyle.FORMAT)
-        for last in (False,) * (_TRIES - 1) + (True,):
+        for last in _IS_LAST_TRY:
             try:
                 return call.read(self._fetch(statement, call.arguments, timeout))
             except psycopg.Error as error:
