@@ -36,8 +36,6 @@ class Dispatcher:
         on_dead: Callable[[WorkerId], None],
     ) -> None:
         self.name = f"dispatcher of {station.queue}"
-        self.idle = asyncio.Event()
-        """Set by a claim that found nothing and nothing to wait for."""
         self._station = station
         self._size = size
         self._pace = ClaimPace()
@@ -47,6 +45,13 @@ class Dispatcher:
         self._poll = poll
         self._on_dead = on_dead
         self._full = False
+        self._watchers: list[asyncio.Event] = []
+
+    def watch(self) -> asyncio.Event:
+        """An event that is set by a claim, begun later than now, that finds nothing to wait for."""
+        watcher = asyncio.Event()
+        self._watchers.append(watcher)
+        return watcher
 
     def notified(self) -> bool:
         """A notice came for this queue; true if it is a reason to claim now."""
@@ -63,17 +68,21 @@ class Dispatcher:
         self._full = limit == 0
         if self._full:
             return None
+        watchers, self._watchers = self._watchers, []
         claim = await self._claim(limit)
-        if claim is None:
-            return 0.0
-        claimed = len(claim.attempts)
-        listening, poll = self._poll()
-        pause = self._pace.pause_after(
-            claim.status, claimed=claimed, listening=listening, poll=poll
-        )
-        if claimed == 0 and (claim.status in _NOTHING_THERE or pause >= _NOT_WAITED_FOR):
-            self.idle.set()
+        pause = 0.0 if claim is None else self._pause_after(claim)
+        if claim is not None and _is_nothing(claim, pause):
+            for watcher in watchers:
+                watcher.set()
+        else:
+            self._watchers += watchers
         return pause
+
+    def _pause_after(self, claim: Claim) -> float:
+        listening, poll = self._poll()
+        return self._pace.pause_after(
+            claim.status, claimed=len(claim.attempts), listening=listening, poll=poll
+        )
 
     def _wanted(self) -> int:
         station = self._station
@@ -112,3 +121,10 @@ class Dispatcher:
 _NOTHING_THERE = frozenset({ClaimStatus.EMPTY, ClaimStatus.PAUSED, ClaimStatus.UNKNOWN_QUEUE})
 _NOT_WAITED_FOR = 0.25
 """Numbers that stay uncommitted until the looks are so far apart belong to a long transaction."""
+
+
+def _is_nothing(claim: Claim, pause: float) -> bool:
+    """Whether nothing was there, and nothing is worth waiting for."""
+    if claim.attempts:
+        return False
+    return claim.status in _NOTHING_THERE or pause >= _NOT_WAITED_FOR

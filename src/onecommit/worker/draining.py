@@ -117,11 +117,10 @@ async def run_until_empty(machinery: Machinery) -> None:
     while True:
         promoted = await machinery.maintenance.promote_now()
         ended = machinery.ended
-        for dispatcher in machinery.dispatchers.values():
-            dispatcher.idle.clear()
+        empty = {name: each.watch() for name, each in machinery.dispatchers.items()}
         machinery.wake(None)
-        for queue, dispatcher in machinery.dispatchers.items():
-            await dispatcher.idle.wait()
+        for queue, event in empty.items():
+            await event.wait()
             await machinery.stations[queue].wait()
         await machinery.completer.settle()
         if not promoted and machinery.ended == ended:

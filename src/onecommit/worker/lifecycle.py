@@ -7,7 +7,6 @@ from typing import Protocol
 from onecommit.telemetry.events import Emit, LoopFailed
 from onecommit.worker.tracebacks import frames_of
 
-
 _CANCEL_SECONDS = 2.0
 
 

@@ -8,6 +8,7 @@ from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
 from onecommit.worker.incarnation import Incarnation
 
+_LONGEST_PAUSE = 10.0
 _TEND_BUSY_SECONDS = 1.0
 _TEND_IDLE_SECONDS = 10.0
 _LONGEST_PROMOTION_PAUSE = 10.0
