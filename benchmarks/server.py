@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from benchmarks.processor_time import server_seconds
 from onecommit.embedded import EmbeddedPostgres
 
 SETTINGS = {
@@ -30,6 +31,10 @@ class Server:
     def dsn(self, database: str = "postgres") -> str:
         """Return the connection URL of a database, as its superuser."""
         return self.postgres.dsn(database)
+
+    def processor_seconds(self) -> float | None:
+        """Return the processor time of the server so far, where it can be read."""
+        return server_seconds(self.postgres.server.pid)
 
     def log_position(self) -> int:
         """Return how long the log is now."""

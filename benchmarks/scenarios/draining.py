@@ -19,7 +19,8 @@ class Drain:
 
     closed: int
     seconds: float
-    cpu: float
+    worker_cpu: float
+    server_cpu: float | None
     handled: int
     grown_kib: int
 
@@ -34,6 +35,7 @@ async def drain(adapter: Adapter, database: Database, *, jobs: int, limit: float
     before = await adapter.open_jobs(database.dsn)
     async with running_worker(adapter, database.dsn, expected=jobs) as worker:
         first = await worker.first()
+        before_cpu = database.server.processor_seconds()
         deadline = first.at + limit
         last = await worker.until(jobs, deadline) or first
 
@@ -43,10 +45,12 @@ async def drain(adapter: Adapter, database: Database, *, jobs: int, limit: float
         done = await wait_until(closed, deadline=deadline, pause=_PAUSE)
         left = 0 if done else await adapter.open_jobs(database.dsn)
         ended = time.monotonic()
+        used = database.server.processor_seconds()
     return Drain(
         closed=before - left,
         seconds=ended - first.at,
-        cpu=last.cpu - first.cpu,
+        worker_cpu=last.cpu - first.cpu,
+        server_cpu=None if used is None or before_cpu is None else used - before_cpu,
         handled=last.count,
         grown_kib=last.peak_kib - first.peak_kib,
     )

@@ -12,6 +12,7 @@ COLUMNS = {
     "bulk": "bulk enqueue jobs/s",
     "drain": "drain jobs/s",
     "cpu_us": "worker µs CPU/job",
+    "server_us": "server µs CPU/job",
     "grown_mib": "worker MiB grown",
     "wal": "WAL bytes/job",
     "dead_made": "dead tuples made/job",
@@ -30,15 +31,18 @@ async def measure(adapter: Adapter, bench: Bench) -> Measures:
         drained = await drain(adapter, database, jobs=bench.jobs, limit=bench.limit)
         wal, past = await database.wal_position() - wal, dead
         dead = await database.dead_tuples()
-    return {
+    measures = {
         "bulk": bulk,
         "drain": drained.rate,
-        "cpu_us": 1e6 * drained.cpu / drained.handled,
+        "cpu_us": 1e6 * drained.worker_cpu / drained.handled,
         "grown_mib": drained.grown_kib / 1024,
         "wal": wal / bench.jobs,
         "dead_made": (dead.made - past.made) / drained.closed,
         "dead_left": dead.left / drained.closed,
     }
+    if drained.server_cpu is not None:
+        measures["server_us"] = 1e6 * drained.server_cpu / drained.closed
+    return measures
 
 
 async def _fill(adapter: Adapter, dsn: str, jobs: int) -> float:
