@@ -161,7 +161,7 @@ end:
   od
 }
 
-hidden byte n, skipped, starts, ranges, changed;
+hidden byte n, starts, ranges, changed;
 
 /* The statement that looks: one snapshot, late rows first, then the frontier. */
 inline look(limit) {
@@ -182,19 +182,14 @@ inline look(limit) {
   new_old = H_old & ~took;
   new_new = H_new & ~took;
   new_F = F;
-  n = F + 1;
+  count_ranges(H_old | H_new);
+  n = (ranges < HOLE_RANGES -> F + 1 : NUMBERS + 1);
   do
   :: n <= NUMBERS && limit > 0 ->
      if
      :: (committed & bit(n)) ->
-        skipped = through(new_F, n) & ~bit(n);
-        count_ranges(new_old | new_new | skipped);
-        if
-        :: skipped && ranges > HOLE_RANGES -> break
-        :: else
-        fi;
         took = took | bit(n);
-        new_new = new_new | skipped;
+        new_new = new_new | (through(new_F, n) & ~bit(n));
         new_F = n;
         limit--
      :: else

@@ -80,6 +80,8 @@ def breaks(name: str, model: str, *defines: str, ltl: str | None = None) -> Conf
 
 
 CLAIM = "claim_settlement.pml"
+RING = "ring_reclaim.pml"
+COMPLETION = "completion_rescue.pml"
 
 CONFIGURATIONS = (
     holds("claim-3x4", CLAIM, "PRODUCERS=3", "NUMBERS=4"),
@@ -93,6 +95,34 @@ CONFIGURATIONS = (
     breaks("claim-no-bump", CLAIM, "NO_BUMP"),
     breaks("claim-limit-ignored", CLAIM, "LIMIT_IGNORED"),
     breaks("claim-no-lane-lock", CLAIM, "NO_LANE_LOCK", "CLAIMERS=2"),
+    holds("ring", RING),
+    holds("ring-4-chapters", RING, "CHAPTERS=4"),
+    holds("ring-3-slots", RING, "SLOTS=3", "CHAPTERS=4", soak=True),
+    holds("ring-frontier-may-return", RING, "NO_CLAIM_CHILD_LOCK", "FRONTIER_MAY_RETURN"),
+    breaks("ring-no-claim-child-lock", RING, "NO_CLAIM_CHILD_LOCK"),
+    breaks("ring-closer-checks-first", RING, "CLOSER_CHECKS_FIRST"),
+    breaks("ring-prove-before-lock", RING, "PROVE_BEFORE_LOCK"),
+    breaks("ring-no-save", RING, "NO_SAVE"),
+    breaks("ring-no-lane-lock", RING, "NO_LANE_LOCK"),
+    breaks("ring-enqueue-unchecked", RING, "ENQUEUE_UNCHECKED"),
+    breaks("ring-head-before-look", RING, "HEAD_BEFORE_LOOK"),
+    breaks("ring-rotate-by-tail", RING, "ROTATE_BY_TAIL"),
+    breaks("ring-tail-late", RING, "TAIL_LATE"),
+    breaks("ring-evacuate-unlocked", RING, "EVACUATE_UNLOCKED"),
+    holds("completion", COMPLETION, ltl="together"),
+    holds("completion-no-attempt-lock", COMPLETION, "NO_ATTEMPT_LOCK", ltl="together"),
+    holds("completion-two-rescuers", COMPLETION, "RESCUERS=2", ltl="together"),
+    holds("completion-ends", COMPLETION, "FINITE_ROLLBACKS", ltl="ends"),
+    holds("completion-two-sessions", COMPLETION, "SESSIONS=2", ltl="together", soak=True),
+    holds("completion-3-attempts", COMPLETION, "ATTEMPTS=3", ltl="together", soak=True),
+    breaks("completion-rescue-without-key", COMPLETION, "RESCUE_WITHOUT_KEY", ltl="together"),
+    breaks("completion-rescue-ignores-loss", COMPLETION, "RESCUE_IGNORES_CONFLICT", ltl="together"),
+    breaks("completion-returns-false", COMPLETION, "RETURNS_FALSE", ltl="together"),
+    breaks("completion-two-transactions", COMPLETION, "TWO_TRANSACTIONS", ltl="together"),
+    breaks("completion-tail-unchecked", COMPLETION, "TAIL_UNCHECKED", ltl="together"),
+    breaks("completion-unknown-is-failure", COMPLETION, "UNKNOWN_IS_FAILURE", ltl="together"),
+    breaks("completion-unknown-is-completion", COMPLETION, "UNKNOWN_IS_COMPLETION", ltl="together"),
+    breaks("completion-no-rescue", COMPLETION, "RESCUERS=0", "FINITE_ROLLBACKS", ltl="ends"),
 )
 
 
@@ -164,21 +194,27 @@ def check(configuration: Configuration) -> Result:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="models-") as directory:
         try:
-            output = verify(configuration, Path(directory))
+            output = verify(configuration, Path(directory), search_switches(configuration))
         except subprocess.CalledProcessError as error:
             output = f"{error.cmd[0]} failed: {error.stdout}"
     return judge(configuration, output, time.monotonic() - started)
 
 
-def verify(configuration: Configuration, directory: Path) -> str:
+def search_switches(configuration: Configuration) -> list[str]:
+    """Return how to search: for errors in states alone, or along whole runs as well."""
+    return ["-DSAFETY"] if configuration.ltl is None else ["-DNFAIR=3"]
+
+
+def verify(configuration: Configuration, directory: Path, search: Sequence[str]) -> str:
     """Return what the verifier printed."""
     generate = ["spin", *definitions(configuration), "-a", str(MODELS / configuration.model)]
     execute(generate, directory)
     memory = SOAK_MEMORY_MIB if configuration.soak else MEMORY_MIB
-    search = ["-DNOFAIR", "-DSAFETY"] if configuration.ltl is None else ["-DNFAIR=3"]
     switches = ["-DCOLLAPSE", "-DVECTORSZ=2048", f"-DMEMLIM={memory}", *search]
     execute(["gcc", "-O2", "-w", *switches, "-o", "pan", "pan.c"], directory)
-    formula = [] if configuration.ltl is None else ["-a", "-f", "-N", configuration.ltl]
+    formula = [] if configuration.ltl is None else ["-a", "-N", configuration.ltl]
+    if configuration.ltl == "ends":
+        formula.append("-f")
     return execute(["./pan", f"-m{DEPTH}", "-w22", *formula], directory, may_fail=True)
 
 
@@ -219,10 +255,11 @@ def judge(configuration: Configuration, output: str, seconds: float) -> Result:
 
 
 def trace(configuration: Configuration) -> int:
-    """Replay the shortest counterexample that an iterated search finds."""
+    """Replay a counterexample; a search in breadth makes it a shortest one, but knows no LTL."""
+    search = ["-DSAFETY", "-DBFS"] if configuration.ltl is None else search_switches(configuration)
     with tempfile.TemporaryDirectory(prefix="models-") as name:
         directory = Path(name)
-        verify(configuration, directory)
+        verify(configuration, directory, search)
         trail = directory / f"{configuration.model}.trail"
         if not trail.exists():
             print(f"models: {configuration.name} gave no counterexample", file=sys.stderr)
