@@ -13,6 +13,7 @@ from onecommit.embedded.account import ServerAccount
 from onecommit.embedded.binaries import Binaries
 
 from tests.clusters import binaries
+from tests.embedded.snapshots import snapshot
 
 pytestmark = pytest.mark.pg
 
@@ -33,13 +34,6 @@ from onecommit.embedded import EmbeddedPostgres, directory
 directory.LOCK_PATIENCE_SECONDS = 0.1
 EmbeddedPostgres({data_dir!r}).start()
 """
-
-
-def snapshot(root):
-    """Everything below a directory that a start could have changed."""
-    paths = [root, *sorted(root.rglob("*"))]
-    facts = [(path, path.lstat()) for path in paths]
-    return [(path, s.st_mode, s.st_uid, s.st_mtime_ns, s.st_ino) for path, s in facts]
 
 
 def works(server: EmbeddedPostgres) -> bool:
@@ -134,13 +128,13 @@ def test_a_second_server_on_the_same_data_is_refused(shared_dir, monkeypatch):
     """In this process or in another one; the first goes on undisturbed."""
     monkeypatch.setattr(directory, "LOCK_PATIENCE_SECONDS", 0.1)
     with EmbeddedPostgres(shared_dir / "data") as first:
-        with pytest.raises(ServerRunning):
+        with pytest.raises(ServerRunning, match="a server already runs"):
             EmbeddedPostgres(shared_dir / "data").start()
         elsewhere = START_ELSEWHERE.format(data_dir=str(shared_dir / "data"))
         run = subprocess.run(
             [sys.executable, "-c", elsewhere], check=False, capture_output=True, text=True
         )
-        assert "ServerRunning" in run.stderr
+        assert "a server already runs" in run.stderr
         assert works(first)
 
 

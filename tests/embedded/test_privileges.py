@@ -14,8 +14,10 @@ import pytest
 import onecommit
 from onecommit.embedded import EmbeddedPostgres, binaries
 from onecommit.embedded.account import ServerAccount
+from onecommit.embedded.binaries import Binaries
 
 from tests.embedded.processes import server_processes
+from tests.embedded.snapshots import snapshot
 
 pytestmark = [
     pytest.mark.pg,
@@ -102,14 +104,15 @@ def test_unreachable_programs_are_copied_once_and_stay_private(
     """The server runs from the copy; the original keeps its rights; the next start copies nothing."""
     monkeypatch.setattr(binaries, "CACHE", work_dir / "cache" / "onecommit")
     private = private_installation.parents[3]
-    before = [(path, path.lstat().st_mode) for path in (private, *private.rglob("*"))]
-    for _ in range(2):
-        with EmbeddedPostgres(bin_dir=private_installation) as server:
-            server.create_database("proof")
-            running = Path(f"/proc/{server.server.pid}/exe").readlink()
-            assert running.is_relative_to(work_dir / "cache")
-    assert len(list((work_dir / "cache" / "onecommit").iterdir())) == 1
-    assert [(path, path.lstat().st_mode) for path in (private, *private.rglob("*"))] == before
+    before = snapshot(private)
+    with EmbeddedPostgres(bin_dir=private_installation) as server:
+        server.create_database("proof")
+        running = Path(f"/proc/{server.server.pid}/exe").readlink()
+        assert running.is_relative_to(work_dir / "cache")
+    copied = snapshot(work_dir / "cache")
+    Binaries.find(private_installation, account=ServerAccount.choose())
+    assert snapshot(work_dir / "cache") == copied
+    assert snapshot(private) == before
 
 
 @as_root
