@@ -34,7 +34,8 @@ class Server:
 
     def processor_seconds(self) -> float | None:
         """Return the processor time of the server so far, where it can be read."""
-        return server_seconds(self.postgres.server.pid)
+        postmaster = self.postgres.server.pid
+        return None if postmaster is None else server_seconds(postmaster)
 
     def log_position(self) -> int:
         """Return how long the log is now."""

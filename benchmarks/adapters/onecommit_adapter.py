@@ -11,8 +11,6 @@ from typing import Any
 from benchmarks.adapters.contract import Enqueue, Handled
 from benchmarks.adapters.psycopg_client import Connections, connect, open_connections, scalar
 from onecommit import App, CallerOwnedJobContext, FinalizationReceipt, Job, JobContext, schema
-from onecommit.worker.runtime import Worker
-from onecommit.worker.settings import WorkerSettings
 
 _CONCURRENCY = 1_000
 _SETTLEMENTS_PER_SECOND = 6_000
@@ -69,7 +67,7 @@ class OnecommitAdapter:
     async def work(self, dsn: str, handled: Handled) -> None:
         app = App(dsn)
         _register(app, handled)
-        async with Worker(app, WorkerSettings(queues={"bench": _CONCURRENCY})) as worker:
+        async with app.worker(queues={"bench": _CONCURRENCY}) as worker:
             await worker.run()
 
     async def open_jobs(self, dsn: str) -> int:
@@ -83,7 +81,7 @@ class OnecommitAdapter:
             ledger = _Ledger()
             job = (_caller_owned if complete else _worker_owned)(app, pool, ledger)
             await job.enqueue_many({"invoice": number} for number in range(invoices))
-            async with Worker(app, WorkerSettings(queues={"bench": connections})):
+            async with app.worker(queues={"bench": connections}):
                 await ledger.begun.wait()
                 before, started = ledger.settled, time.monotonic()
                 await asyncio.sleep(seconds)

@@ -25,19 +25,19 @@ async def measure(adapter: Adapter, bench: Bench) -> Measures:
     """Take one batch of no-op jobs from enqueue to durable completion."""
     async with bench.database(adapter) as database:
         await database.settle()
-        wal, dead = await database.wal_position(), await database.dead_tuples()
+        start, dead_before = await database.wal_position(), await database.dead_tuples()
         bulk = await _fill(adapter, database.dsn, bench.jobs)
         await database.execute("analyze")
+        filled = await database.wal_position()
         drained = await drain(adapter, database, jobs=bench.jobs, limit=bench.limit)
-        wal, past = await database.wal_position() - wal, dead
-        dead = await database.dead_tuples()
+        end, dead = await database.wal_position(), await database.dead_tuples()
     measures = {
         "bulk": bulk,
         "drain": drained.rate,
         "cpu_us": 1e6 * drained.worker_cpu / drained.handled,
         "grown_mib": drained.grown_kib / 1024,
-        "wal": wal / bench.jobs,
-        "dead_made": (dead.made - past.made) / drained.closed,
+        "wal": (filled - start) / bench.jobs + (end - filled) / drained.closed,
+        "dead_made": (dead.made - dead_before.made) / drained.closed,
         "dead_left": dead.left / drained.closed,
     }
     if drained.server_cpu is not None:
