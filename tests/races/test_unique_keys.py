@@ -171,3 +171,15 @@ def test_completion_waits_for_nobody_else(store: Store):
     with store.blocked(loser, keyed, loser, "aa", by=caller) as answer:
         caller.commit()
     assert answer.result().created == [True]
+
+
+def test_a_loser_that_stays_open_holds_up_nobody(store: Store):
+    """It was told of the key's job and locks nothing of it: that job ends, and frees the key, at once."""
+    worker, loser = store.engine(), store.engine()
+    [attempt] = worker.take(1, unique={"key": "aa"})
+    loser.begin()
+    assert keyed(loser, "aa").created == [False]
+    worker.sql("set lock_timeout = '1s'")
+    assert worker.complete([attempt], side=[attempt.job_id]) == ["closed"]
+    assert keyed(worker, "aa").created == [True]
+    loser.rollback()
