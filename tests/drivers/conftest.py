@@ -76,6 +76,16 @@ class Application:
         with self.database.connect() as connection:
             return {entry for (entry,) in connection.execute("select entry from ledger")}
 
+    def only_writer(self) -> int:
+        """The server process of the one transaction that has written something."""
+        with self.database.connect() as connection:
+            rows = connection.execute(
+                "select pid from pg_stat_activity where datname = %s and backend_xid is not null",
+                (self.database.name,),
+            )
+            ((pid,),) = rows.fetchall()
+            return pid
+
     async def _claim_one(self, queue: str) -> Attempt:
         info = WorkerInfo(host="test", pid=1, version="0", queues=(queue,))
         epoch = self.store.epoch

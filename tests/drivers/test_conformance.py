@@ -68,6 +68,18 @@ async def test_bulk_enqueue_joins_the_callers_transaction(caller, application):
     assert [job.args for job in jobs] == items
 
 
+async def test_a_job_may_be_enqueued_inside_a_savepoint(caller, application):
+    await write(caller)
+    enqueued: list[Enqueued] = []
+
+    async def inside() -> None:
+        enqueued.append(await enqueue(caller, application.notify, invoice_id=7))
+
+    await caller.savepoint(inside)
+    await caller.commit()
+    assert await application.app.jobs.get(enqueued[0].job_id)
+
+
 async def test_a_refused_argument_leaves_the_callers_transaction_usable(caller, application):
     """Arguments are checked before anything is sent, so the business rows are not lost."""
     entry = await write(caller)

@@ -10,7 +10,7 @@ import pytest
 from onecommit import errors
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = list(csv.DictReader((ROOT / "src/onecommit/sql/errors.csv").open()))
+ROWS = list(csv.DictReader((ROOT / "src/onecommit/sql/errors.csv").read_text().splitlines()))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["sqlstate"])
