@@ -18,7 +18,7 @@ begin
         where c.slot = "@schema@".ring_slot(v_attempt.chapter) and c.lane = v_attempt.lane and c.seq = v_attempt.seq;
         if v_attempt.chapter < pg_sequence_last_value('"@schema@".tail_fence'::regclass) then
             v_closed := null;
-            v_attempt := null;
+            v_attempt.leased := null;
         end if;
     end if;
     if v_closed.outcome = 'materialized' or v_attempt.leased is null then

@@ -32,6 +32,10 @@ begin
         v_detail := ("@schema@".hydrate_details(array[complete_job.job_id], array[null::text]))[1];
     end if;
     if not v_attempt.leased then
+        -- Reclaimed before this call, so closed before: a retry could not change that.
+        if v_attempt.chapter < pg_sequence_last_value('"@schema@".tail_fence'::regclass) then
+            perform "@schema@".refuse_stale();
+        end if;
         v_slot := "@schema@".ring_slot(v_attempt.chapter);
         insert into "@schema@".completion (slot, lane, outcome, seq, finished_at, detail)
         values (v_slot, v_attempt.lane, 'completed', v_attempt.seq, v_now, v_detail::json)

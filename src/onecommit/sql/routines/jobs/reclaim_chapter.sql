@@ -18,6 +18,12 @@ begin
     v_slot := "@schema@".ring_slot(v_oldest);
     v_kept := case when v_head + 1 - v_oldest >= 6 then least(v_ring.retention_floor, v_ring.retention) else v_ring.retention end;
     select c.closed_at into v_closed_at from "@schema@".chapter c where c.chapter = v_oldest;
+    if v_oldest < v_head and v_closed_at is null then
+        -- The transaction that moved the fence on was rolled back: the chapter is kept from now on.
+        insert into "@schema@".chapter as c (chapter, closed_at) values (v_oldest, "@schema@".store_now())
+        on conflict on constraint chapter_pkey do update set closed_at = excluded.closed_at;
+        return;
+    end if;
     if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept or "@schema@".chapter_is_open(v_slot) then
         return;
     end if;

@@ -10,6 +10,11 @@ declare
 begin
     select * into v_ring from "@schema@".ring r;
     select c.opened_at into v_opened from "@schema@".chapter c where c.chapter = v_head;
+    if not found then
+        -- The transaction that moved the fence here was rolled back: the chapter counts from now on.
+        insert into "@schema@".chapter (chapter) values (v_head);
+        return;
+    end if;
     if v_ring.reclaimed < v_head + 1 - 6
         or not "@schema@".chapter_is_full(v_head, v_opened, v_ring.chapter_lifetime, v_ring.chapter_rows) then
         return;

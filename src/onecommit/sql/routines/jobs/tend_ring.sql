@@ -15,9 +15,10 @@ begin
         return;
     end if;
     begin
-        return query select r.* from "@schema@".reclaim_chapter() r;
+        -- Rotation first: a long reader can block a reclaim for hours, and the head must not grow meanwhile.
+        return query select r.* from "@schema@".rotate_chapter() r;
         if not found then
-            return query select r.* from "@schema@".rotate_chapter() r;
+            return query select r.* from "@schema@".reclaim_chapter() r;
         end if;
         if not found then
             return query select e.* from "@schema@".evacuate_chapter() e;
