@@ -23,6 +23,7 @@ def test_texts_and_nulls():
     assert nullable_text_array([None, None], field="x") == "{NULL,NULL}"
     assert nullable_text_array([None, "NULL", ""], field="x") == '{NULL,"NULL",""}'
     assert nullable_text_array(["", ""], field="x") == '{"",""}'
+    assert nullable_text_array([None, "\x01", '"\x01"'], field="x") == '{NULL,"\x01","\\"\x01\\""}'
 
 
 def test_a_nul_character_cannot_shift_the_elements():

@@ -8,6 +8,7 @@ import msgspec
 from onecommit.errors import InvalidArgument
 
 _json = msgspec.json.Encoder()
+_NULL = "\x01"
 
 
 def integer_array(values: Sequence[int]) -> str:
@@ -28,10 +29,15 @@ def text_array(values: Sequence[str], *, field: str) -> str:
 
 def nullable_text_array(values: Sequence[str | None], *, field: str) -> str:
     """The same, where None stands for NULL."""
-    if not any(values) and "" not in values:
-        return "{" + ",".join(["NULL"] * len(values)) + "}"
-    elements = ["NULL" if v is None else text_array([v], field=field)[1:-1] for v in values]
-    return "{" + ",".join(elements) + "}"
+    if _NULL in values:
+        return "{" + ",".join([_element(value, field=field) for value in values]) + "}"
+    marked = [_NULL if value is None else value for value in values]
+    # A quote inside an element is escaped, so only a whole element looks like this.
+    return text_array(marked, field=field).replace(f'"{_NULL}"', "NULL")
+
+
+def _element(value: str | None, *, field: str) -> str:
+    return "NULL" if value is None else text_array([value], field=field)[1:-1]
 
 
 def optional_text(value: object) -> str | None:
