@@ -35,6 +35,7 @@ begin
             'run_at, delay_us, timeout_us, unique, tags, trace, meta.';
     end if;
     perform "@schema@".option_integer(p_options, 'timeout_us', 1, 3155760000000000, null);
+    perform "@schema@".check_stored_options(o_stored);
     if o_unique_key is not null then
         o_stored := o_stored || '{"unique": true}'::jsonb;
     end if;

@@ -1,0 +1,19 @@
+-- Guarantee: the options that travel with the job have their types and together at most 1 MiB; else 22023 that names
+-- the key, never the value. Internal.
+create or replace function "@schema@".check_stored_options(p_stored jsonb) returns void
+language plpgsql immutable as $$
+begin
+    if jsonb_typeof(p_stored -> 'tags') not in ('array', 'null')
+        or jsonb_path_exists(p_stored -> 'tags', 'strict $[*] ? (@.type() <> "string")', silent => true) then
+        raise exception 'tags: must be an array of texts' using errcode = '22023';
+    end if;
+    if jsonb_typeof(p_stored -> 'trace') not in ('object', 'null') then
+        raise exception 'trace: must be an object' using errcode = '22023';
+    end if;
+    if jsonb_typeof(p_stored -> 'meta') not in ('object', 'null') then
+        raise exception 'meta: must be an object' using errcode = '22023';
+    end if;
+    if octet_length(p_stored::text) > 1048576 then
+        raise exception 'options: must be at most 1048576 bytes' using errcode = '22023';
+    end if;
+end $$;
