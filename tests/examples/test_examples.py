@@ -1,0 +1,69 @@
+"""Each example does what it says: it checks its own result and ends with a line that says so."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clusters import MAJORS, Clusters, Database
+
+pytestmark = pytest.mark.pg
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+
+
+@pytest.fixture
+def database(clusters: Clusters) -> Iterator[Database]:
+    """A migrated database on the newest major: examples show the API, not the server."""
+    cluster = clusters.get(max(MAJORS))
+    with cluster.database(template=cluster.template) as fresh:
+        yield fresh
+
+
+def run(example: Path, database: Database) -> subprocess.CompletedProcess[str]:
+    """Run it as a reader would, with ONECOMMIT_DSN set so that it starts no server."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ONECOMMIT_", "PG"))}
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        env=environment | {"ONECOMMIT_DSN": database.dsn},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_says_what_it_checked(example: Path, database: Database):
+    """A reader who runs an example sees exit code 0 and a closing line, and no warning on the way."""
+    ended = run(example, database)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith("ok: "), ended.stdout
+    assert "Warning" not in ended.stderr
+
+
+def test_an_example_may_be_run_again_on_the_same_database(database: Database):
+    """What an earlier run left in the tables is not in the way."""
+    example = FOLDER / "settle_invoices_psycopg.py"
+    assert [run(example, database).returncode for _ in range(2)] == [0, 0]
+
+
+def test_an_example_fails_when_its_promise_does_not_hold(tmp_path: Path, database: Database):
+    """The closing line is worth something: a handler that forgets its write is found out."""
+    text = (FOLDER / "settle_invoices_psycopg.py").read_text()
+    broken = tmp_path / "broken.py"
+    broken.write_text(text.replace('return "settled"', 'return "open"'))
+    ended = run(broken, database)
+    assert ended.returncode != 0
+    assert "ok: " not in ended.stdout
+
+
+def test_the_index_lists_every_example():
+    """A reader finds each example from the folder's own page."""
+    index = (FOLDER / "README.md").read_text()
+    assert [path.name for path in EXAMPLES if path.name not in index] == []
