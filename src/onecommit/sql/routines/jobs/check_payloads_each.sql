@@ -1,4 +1,4 @@
--- The part of check_payloads for several payloads, and for one that failed the quick look. Internal. Raises 22023.
+-- The part of check_payloads that looks at kinds, sizes and escapes. Internal. Raises 22023.
 create or replace function "@schema@".check_payloads_each(p_kinds text[], p_args text[]) returns void
 language plpgsql immutable as $$
 declare

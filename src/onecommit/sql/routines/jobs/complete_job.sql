@@ -5,7 +5,7 @@
 -- 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
 create or replace function "@schema@".complete_job(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer, progress jsonb) returns "@schema@".finalization_receipt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
     v_attempt record;

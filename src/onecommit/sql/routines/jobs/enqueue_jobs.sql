@@ -4,16 +4,22 @@
 -- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_jobs(p_queue text, p_kinds text[], p_args text[], p_options jsonb, p_epoch bigint,
     out job_ids bigint[], out created boolean[])
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
-    v_args constant json[] := "@schema@".check_payloads(p_kinds, p_args);
     v_now timestamptz;
+    v_args json[];
     v_option record;
 begin
-    if "@schema@".enter_runtime(p_epoch) and p_options is null then
-        job_ids := "@schema@".enqueue_ready(p_queue, p_kinds, v_args, 2, 20, null);
+    -- Tested, not performed: an expression needs no executor.
+    if not "@schema@".enter_runtime(p_epoch) then
         return;
     end if;
+    if cardinality(p_args) = 1 and cardinality(p_kinds) = 1
+        and not coalesce(jsonb_typeof(p_options) = 'array' or p_options ?| '{unique,run_at,delay_us}', false) then
+        job_ids := array["@schema@".enqueue_one(p_queue, p_kinds[1], p_args[1], p_options)];
+        return;
+    end if;
+    v_args := "@schema@".check_payloads(p_kinds, p_args);
     v_now := "@schema@".store_now();
     if jsonb_typeof(p_options) = 'array' or p_options ? 'unique' then
         select e.job_ids, e.created into job_ids, created
@@ -25,6 +31,7 @@ begin
         job_ids := "@schema@".enqueue_later(p_queue, p_kinds, v_args, v_option.o_run_at, v_option.o_priority,
             v_option.o_max_attempts, v_option.o_stored, v_now);
     else
-        job_ids := "@schema@".enqueue_ready(p_queue, p_kinds, v_args, v_option.o_priority, v_option.o_max_attempts, v_option.o_stored);
+        job_ids := "@schema@".enqueue_ready(p_queue, p_kinds, v_args, v_option.o_priority, v_option.o_max_attempts,
+            v_option.o_stored, v_now);
     end if;
 end $$;
