@@ -59,11 +59,15 @@ typing: setup  ## mypy --strict on the package, pyright on the typing tests
 imports: setup  ## the layers of the house
 	$(BIN)/lint-imports
 
-sync: setup  ## write the sync twins from their async sources
+sync: setup  ## write every generated file: sync twins, errors, reference
 	$(BIN)/python tools/generate_sync.py
+	$(BIN)/python tools/generate_errors.py
+	$(BIN)/python tools/generate_reference.py
 
-sync-check: setup  ## fail if a sync twin differs from its async source
+sync-check: setup  ## fail if a generated file differs from its source
 	$(BIN)/python tools/generate_sync.py --check
+	$(BIN)/python tools/generate_errors.py --check
+	$(BIN)/python tools/generate_reference.py --check
 
 models: setup  ## check the Spin models, the deliberately broken ones included
 	$(BIN)/python models/run.py

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install the Debian packages the tests need, each only if missing: PostgreSQL 15 (oldest supported major) and Spin.
+# Install the Debian packages the tests need, each only if missing: PostgreSQL 15 (oldest supported
+# major), PgBouncer and Spin.
 # As an ordinary user, or elsewhere than Debian, only say what is missing: the tests that need it are then
 # skipped with a reason, except under CI=true, where they fail.
 set -euo pipefail
@@ -9,6 +10,7 @@ missing=()
 command -v spin >/dev/null || missing+=(spin)
 command -v gcc >/dev/null || missing+=(gcc)
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
+command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 

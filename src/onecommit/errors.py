@@ -21,7 +21,7 @@ OnecommitError
     ├── SchemaInconsistent                it is not what its history says
     └── SchemaBusy                        its lock is held by others for too long
 
-DiscardError stands beside the tree: a handler raises it.
+The embedded server adds EmbeddedPostgresError (OC100) and its kinds. DiscardError stands beside the tree: a handler raises it.
 """
 
 from collections.abc import Sequence

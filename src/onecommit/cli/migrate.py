@@ -1,5 +1,6 @@
 """`onecommit migrate`: bring the schema to this package's version, or print the SQL that does."""
 
+import getpass
 from typing import Annotated
 
 import typer
@@ -69,7 +70,7 @@ def migrate(
                 dsn,
                 schema=schema,
                 store_id=report.store_id,
-                actor=actor,
+                actor=actor or getpass.getuser(),
                 reason=reason,
                 patience=patience(wait),
             )

@@ -18,8 +18,8 @@ _canonical = msgspec.json.Encoder(order="deterministic")
 class Unique:
     """Jobs of one kind in one queue are the same if these arguments are equal.
 
-    `by` names the arguments, all of them if it is empty. Without `within` a job stands in the way of
-    another one until it has ended; with it, for that time from its enqueueing, ended or not.
+    `by` names the arguments, all of them if it is empty. A job stands in the way of another one until it
+    has ended; with `within`, at least for that time from its enqueueing, even if it has ended.
     """
 
     by: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ def refusal_of(error: Any, *, doing: str) -> OnecommitError | None:
         case "42501":
             return UsageError(
                 f"the login may not use {doing}",
-                remedy="Grant its role what `onecommit provision --print` lists.",
+                remedy="Grant its role USAGE on the schema and EXECUTE on that function.",
             )
         case _:
             described = getattr(error, "diag", None)
