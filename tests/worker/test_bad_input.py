@@ -86,7 +86,9 @@ async def test_a_young_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(
     await healthy()
 
 
-async def test_an_old_job_of_an_unknown_kind_uses_up_its_attempts(app, worker_of, database, healthy):
+async def test_an_old_job_of_an_unknown_kind_uses_up_its_attempts(
+    app, worker_of, database, healthy
+):
     job = enqueue_raw(database, "forgotten", {}, age="2 hours")
     worker = await worker_of()
     await worker.drain()

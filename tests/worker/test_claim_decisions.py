@@ -66,7 +66,10 @@ def test_while_work_flows_the_worker_looks_again_by_itself():
 
 def test_pending_numbers_are_looked_for_ever_less_often():
     pace = ClaimPace()
-    pauses = [pace.pause_after(ClaimStatus("pending"), claimed=0, listening=True, poll=5) for _ in range(12)]
+    pauses = [
+        pace.pause_after(ClaimStatus("pending"), claimed=0, listening=True, poll=5)
+        for _ in range(12)
+    ]
     assert pauses[0] == 0.002
     assert pauses == sorted(pauses)
     assert pauses[-1] == 1.0
@@ -78,12 +81,17 @@ def test_pending_numbers_are_looked_for_ever_less_often():
 def test_a_busy_lane_is_tried_again_in_a_few_milliseconds():
     pace = ClaimPace()
     for _ in range(20):
-        assert 0.001 < pace.pause_after(ClaimStatus("busy"), claimed=0, listening=True, poll=5) < 0.006
+        assert (
+            0.001 < pace.pause_after(ClaimStatus("busy"), claimed=0, listening=True, poll=5) < 0.006
+        )
 
 
 def test_without_notices_an_idle_queue_is_polled():
     pace = ClaimPace()
-    pauses = [pace.pause_after(ClaimStatus("empty"), claimed=0, listening=False, poll=1) for _ in range(15)]
+    pauses = [
+        pace.pause_after(ClaimStatus("empty"), claimed=0, listening=False, poll=1)
+        for _ in range(15)
+    ]
     assert pauses[-1] == 1
     assert not pace.sleep
 
