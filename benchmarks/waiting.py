@@ -11,6 +11,6 @@ async def wait_until(
     condition: Callable[[], Awaitable[bool]], *, deadline: float, pause: float = 0.02
 ) -> bool:
     """Ask again and again until the answer is yes, or no longer than the monotonic deadline."""
-    while not (met := await condition()) and time.monotonic() < deadline:  # noqa: ASYNC110  nothing could set an Event
+    while not (met := await condition()) and time.monotonic() < deadline:
         await asyncio.sleep(pause)
     return met

@@ -6,6 +6,7 @@ import pytest
 
 from onecommit.app.app import App
 from onecommit.worker import Worker
+
 from tests.clusters import Cluster, Database
 from tests.worker.harness import Events, start_worker
 

@@ -22,6 +22,7 @@ from onecommit.telemetry.events import (
     StaleAttempt,
     UnresolvedAttempt,
 )
+
 from tests.proxy import Proxy
 
 NOW = Retry(first=timedelta(0))

@@ -7,7 +7,6 @@ from onecommit.app.context import JobContext, SyncJobContext
 from onecommit.domain.job import JobState
 from onecommit.telemetry.events import WorkerDraining, WorkerStopped
 
-
 WAITING = {JobState.SCHEDULED, JobState.READY}
 """Given back: scheduled for now, and ready as soon as a leader looks."""
 

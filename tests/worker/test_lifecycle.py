@@ -30,7 +30,7 @@ def lifecycle_of(loop, *, fatal=(), ended=None, events=None):
         loop,
         emit=[].append if events is None else events.append,
         is_fatal=lambda error: isinstance(error, fatal),
-        on_fatal=lambda error: ended.append(error),
+        on_fatal=lambda error: ended.append(error),  # noqa: PLW0108  None where nothing is fatal
     )
 
 

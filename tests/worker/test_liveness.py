@@ -19,6 +19,7 @@ from onecommit.telemetry.events import (
     WorkerReplaced,
     WorkerStopped,
 )
+
 from tests.proxy import Proxy
 from tests.worker.harness import Events, start_worker
 

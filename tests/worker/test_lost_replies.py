@@ -10,6 +10,7 @@ from onecommit.app.context import JobContext
 from onecommit.domain.job import JobState
 from onecommit.domain.retry import Retry
 from onecommit.telemetry.events import ListenerReady, Reconnected, Reconnecting, StaleAttempt
+
 from tests.proxy import Proxy
 from tests.worker.harness import start_worker
 
