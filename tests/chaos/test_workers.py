@@ -182,7 +182,9 @@ def test_the_second_signal_does_not_wait_for_the_budget(database, env):
 )
 def test_a_store_that_does_not_fit_is_named_with_its_exit_code(database, env, change, code, text):
     command = [sys.executable, "-m", "onecommit", "worker", "tests.chaos.application:app"]
-    ended = subprocess.run(command, env=env | change, cwd=ROOT, capture_output=True, timeout=60)
+    ended = subprocess.run(
+        command, env=env | change, cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
     assert ended.returncode == code
     assert text in ended.stderr
     assert b"Traceback" not in ended.stderr
@@ -191,7 +193,7 @@ def test_a_store_that_does_not_fit_is_named_with_its_exit_code(database, env, ch
 def test_a_missing_schema_is_named_with_its_exit_code(empty_database):
     env = os.environ | {"ONECOMMIT_DSN": empty_database.dsn}
     command = [sys.executable, "-m", "onecommit", "worker", "tests.chaos.application:app"]
-    ended = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=60)
+    ended = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert ended.returncode == 78
     assert b"onecommit migrate" in ended.stderr
 
@@ -199,6 +201,6 @@ def test_a_missing_schema_is_named_with_its_exit_code(empty_database):
 @pytest.mark.parametrize("path", ["nowhere:app", "tests.chaos.application:nothing", "colonless"])
 def test_an_app_that_is_not_there_is_a_usage_error(path):
     command = [sys.executable, "-m", "onecommit", "worker", path]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert b"Traceback" not in ended.stderr

@@ -1,6 +1,8 @@
 """Workers with short times, and what they report."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from onecommit.app.app import App
@@ -44,3 +46,13 @@ async def start_worker(app: App, events: Events, **settings: Any) -> Worker:
     settings.setdefault("drain_budget", 5.0)
     settings.setdefault("cancel_grace", 2.0)
     return await Worker(app, WorkerSettings(**settings), emit=events).start()
+
+
+async def eventually(condition: Callable[[], Awaitable[bool] | bool], *, what: str) -> None:
+    """Return as soon as the condition is seen to hold; there is no event for what it looks at."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not (await seen if isawaitable(seen := condition()) else seen):
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"not within {PATIENCE:.0f} s: {what}") from None

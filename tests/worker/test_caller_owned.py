@@ -24,6 +24,7 @@ from onecommit.telemetry.events import (
 )
 
 from tests.proxy import Proxy
+from tests.worker.harness import eventually
 
 NOW = Retry(first=timedelta(0))
 LATER = Retry(first=timedelta(hours=1))
@@ -259,8 +260,7 @@ async def test_a_transaction_that_outlives_its_handler_is_waited_for(
 async def worker_is_asking(worker) -> None:
     """Wait until the handler has ended and the reconciler has the case."""
     [run] = list(worker._machinery.running)
-    while not run.ended:
-        await asyncio.sleep(0)
+    await eventually(lambda: run.ended, what="the handler has ended")
 
 
 async def test_past_the_budget_a_watcher_names_who_holds_the_attempt_and_goes_on(
@@ -281,15 +281,11 @@ async def test_past_the_budget_a_watcher_names_who_holds_the_attempt_and_goes_on
     assert unresolved.holder_pid == connections[0].info.backend_pid
 
     other = await settle.enqueue()
-    async with asyncio.timeout(30):
-        while len(connections) < 2:  # the slot is free although the first attempt is undecided
-            await asyncio.sleep(0.01)
+    await eventually(lambda: len(connections) == 2, what="the slot is free, so another job runs")
     for connection in connections:
         await connection.commit()
         await connection.close()
-    async with asyncio.timeout(30):
-        while worker._machinery.reconciler.watchers:
-            await asyncio.sleep(0.01)
+    await eventually(lambda: not worker._machinery.reconciler.watchers, what="all is decided")
     await worker.drain()
     assert [await ledger.rows(each) for each in (job, other)] == [1, 1]
 

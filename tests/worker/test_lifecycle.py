@@ -7,6 +7,8 @@ import pytest
 from onecommit.telemetry.events import Event, LoopFailed
 from onecommit.worker.lifecycle import Lifecycle
 
+from tests.worker.harness import eventually
+
 
 class Rounds:
     """A loop that plays what each round of a script says: a pause, or an exception to raise."""
@@ -30,7 +32,7 @@ def lifecycle_of(loop, *, fatal=(), ended=None, events=None):
         loop,
         emit=[].append if events is None else events.append,
         is_fatal=lambda error: isinstance(error, fatal),
-        on_fatal=lambda error: ended.append(error),  # noqa: PLW0108  None where nothing is fatal
+        on_fatal=[].append if ended is None else ended.append,
     )
 
 
@@ -82,9 +84,7 @@ async def test_a_fatal_failure_ends_the_loop_and_is_handed_over():
     fault = LookupError()
     lifecycle = lifecycle_of(Rounds(fault), fatal=LookupError, ended=ended)
     lifecycle.start()
-    async with asyncio.timeout(5):
-        while lifecycle.running:
-            await asyncio.sleep(0)
+    await eventually(lambda: not lifecycle.running, what="the loop has ended")
     assert ended == [fault]
 
 

@@ -21,7 +21,7 @@ from onecommit.telemetry.events import (
 )
 
 from tests.proxy import Proxy
-from tests.worker.harness import Events, start_worker
+from tests.worker.harness import Events, eventually, start_worker
 
 QUICK = {"heartbeat_interval": 0.2, "rescue_window": 3.0}
 
@@ -122,9 +122,11 @@ async def test_a_worker_declared_dead_stops_what_it_runs_and_registers_anew(
     assert replaced.cancelled == 1
     assert replaced.successor == worker._machinery.incarnation.worker
     # The new incarnation leads, sees the old one ended, and rescues.
-    async with asyncio.timeout(30):
-        while (await app.jobs.get(job.job_id)).state is not JobState.COMPLETED:
-            await asyncio.sleep(0.01)
+
+    async def completed() -> bool:
+        return (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
+
+    await eventually(completed, what="the job is completed by the new incarnation")
     assert endings == ["stopped", "completed"]
 
 

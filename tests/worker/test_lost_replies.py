@@ -34,11 +34,12 @@ async def views_of(app, jobs):
 
 
 @pytest.mark.parametrize(
-    ("operation", "reply"),
+    "lost",
     [("claim_jobs", b"claimed"), ("complete_jobs", b"verdict")],
     ids=["claim", "completion"],
 )
-async def test_a_lost_reply_is_asked_for_again(app, worker_of, events, proxy, operation, reply):
+async def test_a_lost_reply_is_asked_for_again(app, worker_of, events, proxy, lost):
+    operation, reply = lost
     attempts = []
 
     @app.job()

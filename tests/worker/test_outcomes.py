@@ -165,19 +165,19 @@ async def test_the_last_attempt_that_fails_moves_the_job_to_the_dead_letters(app
 
 
 @pytest.mark.parametrize(
-    ("outcome", "state", "recorded", "attempt", "code"),
+    ("outcome", "expected"),
     [
-        (Snooze(timedelta(hours=1)), JobState.SCHEDULED, None, 0, None),
-        (RetryAfter(timedelta(hours=1)), JobState.SCHEDULED, None, 1, None),
-        (Discard("not wanted"), JobState.DEAD, Outcome.DISCARDED, 1, "discarded"),
-        (Cancel("changed my mind"), JobState.CANCELLED, Outcome.CANCELLED, 1, None),
-        (Complete({"a": 1}), JobState.COMPLETED, Outcome.COMPLETED, 1, None),
+        (Snooze(timedelta(hours=1)), (JobState.SCHEDULED, None, 0, None)),
+        (RetryAfter(timedelta(hours=1)), (JobState.SCHEDULED, None, 1, None)),
+        (Discard("not wanted"), (JobState.DEAD, Outcome.DISCARDED, 1, "discarded")),
+        (Cancel("changed my mind"), (JobState.CANCELLED, Outcome.CANCELLED, 1, None)),
+        (Complete({"a": 1}), (JobState.COMPLETED, Outcome.COMPLETED, 1, None)),
     ],
     ids=["snooze", "retry_after", "discard", "cancel", "complete"],
 )
-async def test_an_outcome_value_is_recorded_as_such(
-    app, worker_of, outcome, state, recorded, attempt, code
-):
+async def test_an_outcome_value_is_recorded_as_such(app, worker_of, outcome, expected):
+    state, recorded, attempt, code = expected
+
     @app.job()
     async def choose(ctx: JobContext) -> Any:
         return outcome
