@@ -131,8 +131,8 @@ def released(attempt: Attempt) -> Finish:
 
 
 def interrupted(attempt: Attempt, *, code: str) -> Finish:
-    """The worker stopped the handler for its own reasons: the job is ready again at once."""
-    return Finish(attempt=attempt, outcome=Outcome.RETRIED, code=code)
+    """The worker stopped the handler for its own reasons: the job is ready again at once, nothing counted."""
+    return Finish(attempt=attempt, outcome=Outcome.SNOOZED, code=code)
 
 
 def unknown_kind(attempt: Attempt, *, delay: timedelta, patience: timedelta) -> Finish:

@@ -29,7 +29,6 @@ from onecommit.worker.running import Interruption, Run, Running
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.tracebacks import frames_of
 
-_IGNORED_AFTER = 30.0
 _SHORTEST_SWEEP = 0.02
 _LONGEST_SWEEP = 1.0
 
@@ -113,7 +112,7 @@ class Executor:
         soonest = float("inf")
         for run in self._running:
             if run.interruption is not None:
-                self._complain(run, now)
+                self._deal_with_ignored(run, now)
             elif run.until is not None and run.until <= now:
                 self.interrupt(run, Interruption.TIMEOUT)
             elif run.until is not None:
@@ -139,7 +138,7 @@ class Executor:
         """Record how the attempt ended; return when this process owes it nothing more."""
         run.ended = True
         attempt = run.attempt
-        if run.interruption is Interruption.ABANDONED:
+        if run.interruption in _DECIDED_WITHOUT_IT:
             self._progress.forget(attempt)
         elif run.kind.caller_owned:
             self._progress.forget(attempt)  # complete_job has stored it
@@ -229,17 +228,30 @@ class Executor:
         timeout = kind.timeout_of(attempt)
         return None if timeout is None else self._loop.time() + timeout.total_seconds()
 
-    def _complain(self, run: Run, now: float) -> None:
-        if run.interruption is None or run.complained or now - run.interrupted_at < _IGNORED_AFTER:
+    def _deal_with_ignored(self, run: Run, now: float) -> None:
+        """Say once that a handler does not stop; a time limit is kept without it."""
+        if run.ended or run.complained or now - run.interrupted_at < self._settings.cancel_grace:
             return
         run.complained = True
         self._emit(
             CancellationIgnored(
                 **names_of(run.attempt),
-                reason=run.interruption.value,
+                reason=str(run.interruption),
                 seconds=round(now - run.interrupted_at, 1),
             )
         )
+        if run.interruption is Interruption.TIMEOUT:
+            self._close_overdue(run)
+
+    def _close_overdue(self, run: Run) -> None:
+        """Let the job go on elsewhere. Its handler keeps the slot, and whatever it commits is fenced."""
+        error = TimeoutError()
+        if run.kind.caller_owned:
+            self._reconciler.watch(self._case_of(run, None, error))
+        else:
+            self._completer.finish(self._ending_of_error(run, error))
+        run.interruption = Interruption.OVERDUE
 
 
+_DECIDED_WITHOUT_IT = (Interruption.OVERDUE, Interruption.ABANDONED)
 _CLOSED_BY_OTHERS = (Interruption.CANCELLED, Interruption.RESCUED)

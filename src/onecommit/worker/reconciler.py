@@ -79,7 +79,11 @@ class Reconciler:
         except TimeoutError:
             waited = asyncio.get_running_loop().time() - began
             self._report_unresolved(case, waited)
-            self._watchers.spawn(self._resolve(case), name="onecommit:watcher")
+            self.watch(case)
+
+    def watch(self, case: "Case") -> None:
+        """Decide an attempt that keeps no slot any more."""
+        self._watchers.spawn(self._resolve(case), name="onecommit:watcher")
 
     async def abandon(self) -> int:
         """Stop watching; what is still unknown is left to rescue. Returns how many there were."""

@@ -17,6 +17,8 @@ class Interruption(StrEnum):
     SHUTDOWN = "shutdown"
     RESCUED = "rescued"
     """This incarnation was declared dead, so the attempt belongs to somebody else."""
+    OVERDUE = "overdue"
+    """It went on after its time limit: the attempt was closed without it, and nothing it does counts."""
     ABANDONED = "abandoned"
     """The worker ends and the handler does not: its attempt stays open, for rescue to close."""
 
