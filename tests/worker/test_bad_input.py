@@ -140,6 +140,55 @@ async def test_a_result_that_cannot_be_stored_is_a_failure_that_says_so(
     await healthy()
 
 
+class Hostile:
+    """Looks like a model, and its own code raises what no model should."""
+
+    @classmethod
+    def model_validate(cls, value: Any) -> "Hostile":
+        raise LookupError(value)
+
+    def model_dump(self, mode: str) -> Any:
+        raise LookupError(mode)
+
+
+async def test_a_model_whose_own_code_raises_fails_its_job_alone(app, worker_of, database, healthy):
+    @app.job(name="read", max_attempts=1)
+    async def read(ctx: JobContext, model: Hostile) -> None: ...
+
+    @app.job(max_attempts=1)
+    async def write(ctx: JobContext) -> Any:
+        return Hostile()
+
+    reading = enqueue_raw(database, "read", {"model": {}})
+    writing = await write.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    views = [await app.jobs.get(job) for job in (reading, writing.job_id)]
+    assert views[1].code == "invalid_result"
+    assert {view.state for view in views} <= {JobState.DEAD, JobState.SCHEDULED}
+    assert JobState.RUNNING not in {view.state for view in views}
+    await healthy()
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+async def test_a_result_nested_without_end_fails_its_job_alone(app, worker_of, healthy):
+    @app.job(max_attempts=1)
+    async def deep(ctx: JobContext) -> Any:
+        return nested(100_000)
+
+    job = await deep.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert (await app.jobs.get(job.job_id)).code == "invalid_result"
+    await healthy()
+
+
 class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")

@@ -13,7 +13,7 @@ from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snoo
 from onecommit.domain.retry import Retry
 from onecommit.domain.unique import Unique
 from onecommit.errors import DiscardError
-from onecommit.telemetry.events import AttemptFailed
+from onecommit.telemetry.events import AttemptFailed, StaleAttempt
 
 NOW = Retry(first=timedelta(0))
 LATER = Retry(first=timedelta(hours=1))
@@ -325,7 +325,7 @@ async def test_a_thread_can_publish_progress(app, worker_of):
     assert (await app.jobs.get(job.job_id)).detail["progress"] == [1, 2]
 
 
-async def test_a_cancelled_job_is_stopped_where_it_runs(app, worker_of):
+async def test_a_cancelled_job_is_stopped_where_it_runs(app, worker_of, events):
     begun = asyncio.Event()
     ended = asyncio.Event()
 
@@ -345,3 +345,4 @@ async def test_a_cancelled_job_is_stopped_where_it_runs(app, worker_of):
         await ended.wait()
     await worker.drain()
     assert (await app.jobs.get(job.job_id)).state is JobState.CANCELLED
+    assert not events.of(StaleAttempt), "nothing is recorded about an attempt that is closed"

@@ -34,16 +34,13 @@ def ending_of_result(result: Any, attempt: Attempt, kind: Kind) -> Ending:
     A result that JSON cannot hold is an error of the handler like any other: it is retried, and in
     the dead letters at last, because a repaired version may be deployed meanwhile.
     """
+    if isinstance(result, Unfinished):
+        return finish_of_outcome(result, attempt, kind)
     try:
-        match result:
-            case Snooze() | RetryAfter() | Discard() | Cancel():
-                return finish_of_outcome(result, attempt, kind)
-            case Complete(result=value):
-                return _completed(kind.result_text(value))
-            case _:
-                return _completed(kind.result_text(result))
-    except InvalidArgument as error:
+        text = kind.result_text(result.result if isinstance(result, Complete) else result)
+    except Exception as error:  # noqa: BLE001 - a model's own code makes its JSON
         return failure(attempt, kind, code="invalid_result", error=error)
+    return Completed(None if text is None else f'{{"result":{text}}}')
 
 
 def finish_of_outcome(outcome: Unfinished, attempt: Attempt, kind: Kind) -> Finish:
@@ -152,10 +149,6 @@ def unknown_kind(attempt: Attempt, *, delay: timedelta, patience: timedelta) -> 
         code="unknown_kind",
         detail=_about(error),
     )
-
-
-def _completed(text: str | None) -> Completed:
-    return Completed(None if text is None else f'{{"result":{text}}}')
 
 
 def _delay(delay: timedelta) -> int:

@@ -166,6 +166,12 @@ class Executor:
         self._report(attempt, finish, error)
         self._completer.finish(finish)
 
+    def fail_before_start(self, attempt: Attempt, kind: Kind, error: Exception) -> None:
+        """The code that reads the arguments raised; the next version of it may not."""
+        finish = ending.ending_of_error(error, attempt, kind)
+        self._report(attempt, finish, error)
+        self._completer.finish(finish)
+
     def refuse_unknown(self, attempt: Attempt, queue: str) -> None:
         """This worker has no handler for the job."""
         if attempt.kind not in self._unknown:

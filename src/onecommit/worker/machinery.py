@@ -67,7 +67,7 @@ class Machinery:
         self.incarnation = Incarnation(self.insistence, name=name, info=info, epoch=epoch)
         self.requests = OpenRequests()
         self.running = Running()
-        self.progress = Progress(self.insistence, epoch=epoch)
+        self.progress = Progress(self.insistence, epoch=epoch, on_error=reactions.on_error)
         self.tasks = Tasks(on_error=reactions.on_error)
         self.completer = Completer(
             self.insistence,

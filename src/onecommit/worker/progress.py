@@ -18,11 +18,19 @@ class Progress:
 
     name = "progress"
 
-    def __init__(self, insistence: Insistence, *, epoch: Epoch, delay: float = 1.0) -> None:
+    def __init__(
+        self,
+        insistence: Insistence,
+        *,
+        epoch: Epoch,
+        on_error: Callable[[BaseException], None],
+        delay: float = 1.0,
+    ) -> None:
         self.wake: Callable[[], None] = lambda: None
         """Starts the next round at once; set by whoever runs this loop."""
         self._insistence = insistence
         self._epoch = epoch
+        self._on_error = on_error
         self._delay = delay
         self._unsaved: dict[_Key, tuple[Attempt, str]] = {}
         self._published: set[_Key] = set()
@@ -52,7 +60,10 @@ class Progress:
         """Store what is left before the attempt ends; true if it published anything at all."""
         if _key(attempt) not in self._published:
             return False
-        await self.flush(attempt)
+        try:
+            await self.flush(attempt)
+        except Exception as error:  # noqa: BLE001 - the attempt's end is worth more than its progress
+            self._on_error(error)
         self.forget(attempt)
         return True
 

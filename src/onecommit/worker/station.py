@@ -142,6 +142,10 @@ class Station:
             self._executor.refuse_undecodable(attempt, error)
             self.ended += 1
             return False
+        except Exception as error:  # noqa: BLE001 - a model's own code reads its JSON
+            self._executor.fail_before_start(attempt, kind, error)
+            self.ended += 1
+            return False
         try:
             context = kind.context(attempt, self._port, skew=self._skew)
             handler = kind.call(context, **arguments)
