@@ -11,7 +11,7 @@ import awa
 
 from benchmarks.adapters.contract import Enqueue, Handled, chunks
 
-_CHUNK = 10_000
+_CHUNK = 20_000
 _WORKERS = 512
 
 
@@ -51,7 +51,7 @@ class AwaAdapter:
     name = "awa"
     distribution = "awa-pg"
     wakes = True
-    settings = "queue storage, 512 workers, claim_batch_size 512, enqueue_many_copy of 10,000"
+    settings = "queue storage, 512 workers, claim_batch_size 512, enqueue_many_copy of 20,000"
 
     async def setup(self, dsn: str) -> None:
         async with awa.AsyncClient(dsn, max_connections=2) as client:

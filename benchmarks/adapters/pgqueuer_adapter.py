@@ -55,7 +55,7 @@ class PgQueuerAdapter:
     name = "pgqueuer"
     distribution = "pgqueuer"
     wakes = True
-    settings = "asyncpg pool, run(batch_size=1000), optimize_autovacuum, lists of 10,000"
+    settings = "asyncpg pool, qm.run(batch_size=1000), optimize_autovacuum, lists of 10,000"
 
     async def setup(self, dsn: str) -> None:
         connection = await asyncpg.connect(dsn)
@@ -78,7 +78,9 @@ class PgQueuerAdapter:
                 assert job.payload is not None
                 handled(json.loads(job.payload)["n"])
 
-            await queuer.run(batch_size=_BATCH)
+            await queuer.qm.run(
+                batch_size=_BATCH
+            )  # without the scheduler, which polls every second
 
     async def open_jobs(self, dsn: str) -> int:
         return await scalar(dsn, "select count(*) from pgqueuer")

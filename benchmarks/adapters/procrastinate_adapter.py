@@ -10,7 +10,7 @@ import procrastinate
 from benchmarks.adapters.contract import Enqueue, Handled, chunks
 from benchmarks.adapters.psycopg_client import Connections, open_connections, scalar
 
-_CHUNK = 5_000
+_CHUNK = 1_000
 _CONCURRENCY = 20
 _POOL = 8
 
@@ -56,7 +56,7 @@ class ProcrastinateAdapter:
     name = "procrastinate"
     distribution = "procrastinate"
     wakes = True
-    settings = "psycopg pool of 8, concurrency 20, delete_jobs=always, batches of 5,000"
+    settings = "psycopg pool of 8, concurrency 20, delete_jobs=always, batches of 1,000"
 
     async def setup(self, dsn: str) -> None:
         async with (app := _app(dsn, 1)).open_async():
