@@ -1,4 +1,5 @@
--- A ready row with its completion, if any, as a view row. Claimed is told from the lane's state. Internal.
+-- A ready row with its completion, if any, as a view row. Claimed is told from the lane's state, which goes over rows
+-- that were closed before any claim. Internal.
 create or replace function "@schema@".attempt_view(p_ready "@schema@".ready) returns setof "@schema@".job_view
 language sql stable as $$
     select p_ready.job_id,
@@ -8,7 +9,10 @@ language sql stable as $$
            c.outcome::text, null::text, p_ready.args::text, p_ready.options::text, null::text, c.detail::text
     from "@schema@".lane l
     cross join lateral "@schema@".lane_state(l.lane) s
-    cross join lateral (select p_ready.lane = 0 or p_ready.seq <= s.frontier and not p_ready.seq <@ (s.old_holes + s.new_holes) as claimed) t
+    cross join lateral (
+        select p_ready.lane = 0 or p_ready.seq <= s.frontier and not p_ready.seq <@ (s.old_holes + s.new_holes)
+            and not exists (select from "@schema@".pre_closed p where p.lane = p_ready.lane and p.seq = p_ready.seq) as claimed
+    ) t
     left join "@schema@".completion c on c.slot = p_ready.slot and c.lane = p_ready.lane and c.seq = p_ready.seq
     where l.lane = p_ready.lane
 $$;
