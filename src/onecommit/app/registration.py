@@ -71,14 +71,15 @@ class JobDefinition:
         self, attempt: Attempt, port: AttemptPort, *, deadline: datetime | None = None
     ) -> AnyContext:
         """The first argument of the handler for this attempt."""
-        return self._context_type(attempt, port, deadline=deadline)
+        return self.context_type(attempt, port, deadline=deadline)
 
     def result_text(self, result: Any) -> str | None:
         """The JSON text of what the handler returned."""
         return encode_result(result)
 
     @cached_property
-    def _context_type(self) -> type[AnyContext]:
+    def context_type(self) -> type[AnyContext]:
+        """What the first argument of the handler is."""
         if self.caller_owned:
             return CallerOwnedJobContext if self.is_async else SyncCallerOwnedJobContext
         return JobContext if self.is_async else SyncJobContext

@@ -128,11 +128,9 @@ class Executor:
 
     def is_plain(self, kind: Kind, run: Run | None) -> bool:
         """Whether an attempt that returned nothing can be completed just so."""
-        return not (
-            kind.caller_owned
-            or self._progress
-            or (run is not None and run.interruption is not None)
-        )
+        if kind.caller_owned or self._progress.published:
+            return False
+        return run is None or run.interruption is None
 
     async def conclude(self, run: Run, *, result: Any, error: BaseException | None) -> None:
         """Record how the attempt ended; return when this process owes it nothing more."""

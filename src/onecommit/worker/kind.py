@@ -34,7 +34,7 @@ class Kind:
         self.timeout = definition.timeout
         self.decode = definition.payload.decode
         self.result_text = definition.result_text
-        self._context = definition.context
+        self._context = definition.context_type
         self.call: Callable[..., Coroutine[Any, Any, Any]] = definition.handler
         """Starts the handler; of a plain function, in a thread."""
         if not definition.is_async:

@@ -33,14 +33,11 @@ class Progress:
         self._on_error = on_error
         self._delay = delay
         self._unsaved: dict[_Key, tuple[Attempt, str]] = {}
-        self._published: set[_Key] = set()
+        self.published: set[_Key] = set()
+        """The running attempts that have published something."""
         self._flushing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-
-    def __bool__(self) -> bool:
-        """Whether any running attempt has published something."""
-        return bool(self._published)
 
     def publish(self, attempt: Attempt, progress: str) -> None:
         """Take note of progress; callable from any thread."""
@@ -58,7 +55,7 @@ class Progress:
 
     async def conclude(self, attempt: Attempt) -> bool:
         """Store what is left before the attempt ends; true if it published anything at all."""
-        if _key(attempt) not in self._published:
+        if _key(attempt) not in self.published:
             return False
         try:
             await self.flush(attempt)
@@ -69,7 +66,7 @@ class Progress:
 
     def forget(self, attempt: Attempt) -> None:
         """The attempt has ended: nothing may be stored about it any more."""
-        self._published.discard(_key(attempt))
+        self.published.discard(_key(attempt))
         self._unsaved.pop(_key(attempt), None)
 
     async def run_once(self) -> float | None:
@@ -82,7 +79,7 @@ class Progress:
 
     def _note(self, attempt: Attempt, progress: str) -> None:
         first = not self._unsaved
-        self._published.add(_key(attempt))
+        self.published.add(_key(attempt))
         self._unsaved[_key(attempt)] = (attempt, progress)
         if first:
             self.wake()

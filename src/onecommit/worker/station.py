@@ -47,7 +47,7 @@ class Station:
         self.ended = 0
         """Jobs that have ended since the start."""
         self.low_mark = 0
-        """With no more than this waiting, `on_low` is called."""
+        """With no more than this waiting, `on_low` is called; once, until it is set again."""
         self.on_low: Callable[[], None] = lambda: None
         self.current: Attempt | None = None
         """The job that was stepped into last: the one to blame when the loop is blocked."""
@@ -112,7 +112,7 @@ class Station:
         while stock:
             attempt = stock.popleft()
             if len(stock) <= self.low_mark:
-                self.on_low()
+                self._run_low()
             if await self._run(attempt):
                 return  # that job kept this task, and somebody else is serving
             if contextvars.copy_context() != self._context:
@@ -124,6 +124,10 @@ class Station:
         self._completer.nudge()
         self._serving = False
         self._staff()
+
+    def _run_low(self) -> None:
+        self.low_mark = -1
+        self.on_low()
 
     async def _run(self, attempt: Attempt) -> bool:
         """Run one job to its end; true if it had to wait for something."""
@@ -189,4 +193,4 @@ class Station:
         self.running -= 1
         self._staff()
         if len(self._stock) <= self.low_mark:
-            self.on_low()
+            self._run_low()
