@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from onecommit.domain.attempt import Attempt
 from onecommit.errors import StoreUnavailable
 from onecommit.telemetry.events import Emit, WorkerDraining, WorkerStopped
 from onecommit.worker import ending
@@ -29,11 +30,14 @@ class Shutdown:
         self._emit = emit
 
     async def drain(self) -> int:
-        """Claim no more, release what has not started, wait for what runs, record, deregister."""
+        """Start and claim no more, release what has not started, wait, record, deregister."""
+        unstarted = self._close_stations()
         await self._stop_claiming()
-        self._release_unstarted()
+        self._release([*unstarted, *self._close_stations()])
         if not await self._handlers_end(self._settings.drain_budget):
             self._parts.executor.interrupt_all(Interruption.SHUTDOWN)
+            # Whoever is in a hurry still leaves them a moment: what ends now need not be rescued.
+            await self._all_ended(_LAST_BREATH)
             await self._handlers_end(self._settings.cancel_grace)
         abandoned = await self._abandon_the_rest()
         recorded = await _within(_LAST_CALLS, self._parts.completer.settle())
@@ -46,10 +50,9 @@ class Shutdown:
         """Stop everything without another call to the store, which has fenced this process."""
         for claims in self._parts.claims.values():
             await claims.stop(timeout=0.0)
-        for station in self._parts.stations.values():
-            station.take_back()
+        self._close_stations()
         self._parts.executor.interrupt_all(Interruption.RESCUED)
-        await self._handlers_end(_LAST_BREATH)
+        await self._all_ended(_LAST_BREATH)
         abandoned = await self._abandon_the_rest()
         await self._stop_parts()
         await self._parts.store.close()
@@ -59,30 +62,36 @@ class Shutdown:
         stops = [claims.stop(timeout=_LAST_CALLS) for claims in self._parts.claims.values()]
         await asyncio.gather(*stops)
 
-    def _release_unstarted(self) -> None:
-        released = 0
-        for station in self._parts.stations.values():
-            for attempt in station.take_back():
-                self._parts.completer.finish(ending.released(attempt))
-                released += 1
+    def _close_stations(self) -> list[Attempt]:
+        """Start nothing any more; return what was waiting."""
+        stations = self._parts.stations.values()
+        return [attempt for station in stations for attempt in station.close()]
+
+    def _release(self, unstarted: list[Attempt]) -> None:
+        for attempt in unstarted:
+            self._parts.completer.finish(ending.released(attempt))
         self._emit(
             WorkerDraining(
                 worker=self._parts.incarnation.worker,
                 running=len(self._parts.running),
-                released=released,
+                released=len(unstarted),
             )
         )
 
     async def _handlers_end(self, seconds: float) -> bool:
         """Wait for the handlers, unless somebody is in a hurry; true if all have ended."""
-        stations = self._parts.stations.values()
-        waits = [asyncio.ensure_future(station.wait(timeout=seconds)) for station in stations]
-        everything = asyncio.ensure_future(asyncio.wait(waits))
+        ended = asyncio.ensure_future(self._all_ended(seconds))
         hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait([everything, hurry], return_when=asyncio.FIRST_COMPLETED)
-        for future in (*waits, everything, hurry):
-            future.cancel()
-        return all(wait.done() and not wait.cancelled() and wait.result() for wait in waits)
+        await asyncio.wait([ended, hurry], return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if ended.done():
+            return ended.result()
+        ended.cancel()
+        return False
+
+    async def _all_ended(self, seconds: float) -> bool:
+        stations = self._parts.stations.values()
+        return all(await asyncio.gather(*(station.wait(timeout=seconds) for station in stations)))
 
     async def _abandon_the_rest(self) -> int:
         """Give up handlers that do not end, and attempts whose outcome cannot be found out."""

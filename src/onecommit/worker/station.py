@@ -59,6 +59,7 @@ class Station:
         self._stock: deque[Attempt] = deque()
         self._skew = timedelta(0)
         self._serving = False
+        self._closed = False
         self._servers = Tasks(on_error=on_error)
         self._name = f"onecommit:{queue}"
         self._context = contextvars.copy_context()
@@ -88,6 +89,11 @@ class Station:
         self._stock.clear()
         return unstarted
 
+    def close(self) -> list[Attempt]:
+        """Start no more jobs, those included that still come; give up those that wait."""
+        self._closed = True
+        return self.take_back()
+
     def drop(self, closed: Collection[tuple[int, int]]) -> list[Attempt]:
         """Give up those waiting jobs whose attempts are closed already."""
         dropped = [a for a in self._stock if (a.job_id, a.run_lease) in closed]
@@ -101,7 +107,8 @@ class Station:
 
     def _staff(self) -> None:
         """Put a server to work if there is a job, a free slot and nobody at it."""
-        if self._stock and not self._serving and self.running < self._concurrency:
+        free = self.running < self._concurrency
+        if self._stock and free and not self._serving and not self._closed:
             self._serving = True
             # A copy of a context of our own: what a handler sets must not reach the next one.
             self._servers.spawn(self._serve(), name=self._name, context=self._context.copy())
