@@ -15,6 +15,7 @@ import typer
 from onecommit.app.app import App
 from onecommit.errors import (
     EpochFenced,
+    InvalidArgument,
     OnecommitError,
     SchemaError,
     StoreMismatch,
@@ -23,11 +24,10 @@ from onecommit.errors import (
 )
 from onecommit.telemetry.events import log_event
 from onecommit.worker.runtime import Worker
-from onecommit.worker.settings import WorkerSettings, parse_queue
+from onecommit.worker.settings import DEFAULT_CONCURRENCY, WorkerSettings, parse_queue
 from onecommit.worker.supervisor import EXIT_CONFIGURATION, Supervisor, stop_with_parent
 
 EXIT_UNAVAILABLE = 69
-_DEFAULT_CONCURRENCY = 20
 _COLLECT_EVERY = 50_000
 """New objects between two looks of the garbage collector; jobs make many that need none."""
 
@@ -81,7 +81,7 @@ class _Choices:
 
     def settings(self, app: App) -> WorkerSettings:
         """The settings of the worker, with the App's own queues if none is named."""
-        queues = self.queues or dict.fromkeys(sorted(app.registry.queues), _DEFAULT_CONCURRENCY)
+        queues = self.queues or dict.fromkeys(sorted(app.registry.queues), DEFAULT_CONCURRENCY)
         if not queues:
             raise UsageError(
                 "the App has no registered job, so there is no queue to serve",
@@ -134,7 +134,7 @@ def worker(
 def _queues(texts: list[str] | None) -> dict[str, int] | None:
     try:
         return dict(map(parse_queue, texts)) if texts else None
-    except ValueError as error:
+    except InvalidArgument as error:
         raise typer.BadParameter(str(error), param_hint="--queue") from error
 
 

@@ -109,6 +109,9 @@ class Dispatcher:
         except WorkerEnded:
             self._on_dead(worker)
             return None
+        except Exception:
+            self._requests.answered(request, [])  # refused, so nothing was claimed
+            raise
         if not self._incarnation.is_current(worker):
             return None  # the jobs are being rescued; running them would only lose
         self._requests.answered(request, claim.attempts)

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-MAX_QUEUE_NAME = 200
+from onecommit.domain.queue import checked_name
+from onecommit.errors import InvalidArgument
+
 MAX_CONCURRENCY = 10_000
+DEFAULT_CONCURRENCY = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +50,21 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", MappingProxyType(dict(self.queues)))
         if not self.queues:
-            raise ValueError("queues: name at least one queue, for example {'default': 20}")
+            raise InvalidArgument(
+                "`queues` is empty", field="queues", remedy="Name one, for example {'default': 20}."
+            )
         for queue, concurrency in self.queues.items():
             _check_queue(queue, concurrency)
-        for name in _POSITIVE:
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}: must be greater than 0")
+        if self.name:
+            checked_name(self.name, field="name")
+        for field in _POSITIVE:
+            if not getattr(self, field) > 0:
+                raise InvalidArgument(f"`{field}` is not positive", field=field)
         if self.heartbeat_interval * 3 > self.rescue_window:
-            raise ValueError(
-                "heartbeat_interval: must be at most a third of rescue_window, so that one lost "
-                "heartbeat does not end a living worker"
+            raise InvalidArgument(
+                "`heartbeat_interval` is longer than a third of `rescue_window`",
+                field="heartbeat_interval",
+                remedy="Leave room for a heartbeat that is lost: 5 and 30 seconds, for example.",
             )
 
 
@@ -80,23 +88,20 @@ _POSITIVE = (
 
 
 def _check_queue(queue: object, concurrency: object) -> None:
-    if not isinstance(queue, str) or not queue or len(queue) > MAX_QUEUE_NAME or "\0" in queue:
-        raise ValueError(
-            f"queues: a queue name has 1 to {MAX_QUEUE_NAME} characters, none of them NUL"
+    checked_name(queue, field="queues")
+    number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
+    if not number or concurrency not in range(1, MAX_CONCURRENCY + 1):
+        raise InvalidArgument(
+            f"the concurrency of a queue is not a whole number from 1 to {MAX_CONCURRENCY}",
+            field="queues",
         )
-    if (
-        not isinstance(concurrency, int)
-        or isinstance(concurrency, bool)
-        or not 1 <= concurrency <= MAX_CONCURRENCY
-    ):
-        raise ValueError(f"queues: concurrency must be a whole number from 1 to {MAX_CONCURRENCY}")
 
 
 def parse_queue(text: str) -> tuple[str, int]:
     """Read ``name`` or ``name:concurrency``, as on the command line."""
-    match = re.fullmatch(r"(?P<name>.+?)(?::(?P<concurrency>\d{1,6}))?", text, re.DOTALL)
+    match = re.fullmatch(r"(?P<name>.*?)(?::(?P<concurrency>\d{1,6}))?", text, re.DOTALL)
     if match is None:
-        raise ValueError("queue: write name or name:concurrency, for example email:20")
-    name, concurrency = match["name"], int(match["concurrency"] or 20)
+        raise AssertionError("every text is a name at least")
+    name, concurrency = match["name"], int(match["concurrency"] or DEFAULT_CONCURRENCY)
     _check_queue(name, concurrency)
     return name, concurrency

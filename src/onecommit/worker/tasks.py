@@ -11,6 +11,7 @@ class Tasks:
 
     def __init__(self, *, on_error: Callable[[BaseException], None]) -> None:
         self._on_error = on_error
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -24,7 +25,7 @@ class Tasks:
         context: contextvars.Context | None = None,
     ) -> None:
         """Run the coroutine in a task of its own."""
-        task = asyncio.get_running_loop().create_task(work, name=name, context=context)
+        task = self._loop.create_task(work, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
