@@ -4,7 +4,8 @@
 -- Raises OC004, OC006, OC008, 22023.
 create or replace function "@schema@".claim_jobs(p_worker bigint, p_request bigint, p_queue text, p_limit integer,
     p_lifetime_us bigint, p_sleep boolean, p_epoch bigint) returns setof "@schema@".claimed_batch
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     v_now timestamptz;
     v_paused boolean;

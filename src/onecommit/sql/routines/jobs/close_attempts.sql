@@ -28,7 +28,12 @@ begin
                (r.attempt + case when i.outcome = 'snoozed' then 0 else 1 end)::smallint as used
         from unnest(p_chapters, p_lanes, p_seqs, p_outcomes, p_delays_us, p_codes, p_details)
             with ordinality i (chapter, lane, seq, outcome, delay_us, code, detail, n)
-        join "@schema@".ready r on r.slot = "@schema@".ring_slot(i.chapter) and r.lane = i.lane and r.seq = i.seq
+        -- Lateral and limited, so that whatever the statistics say each row is looked up by its whole key: a plan made
+        -- while the chapter was small would read the lane for each item.
+        cross join lateral (
+            select r.* from "@schema@".ready r
+            where r.slot = "@schema@".ring_slot(i.chapter) and r.lane = i.lane and r.seq = i.seq limit 1
+        ) r
         join "@schema@".lane l on l.lane = i.lane
         where i.chapter >= v_tail and i.n <> all (v_busy)
     ), closed as (

@@ -5,7 +5,8 @@
 -- 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
 create or replace function "@schema@".complete_job(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer, progress jsonb) returns "@schema@".finalization_receipt
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_attempt record;
@@ -40,7 +41,7 @@ begin
            (select g.data from "@schema@".progress g where g.job_id = complete_job.job_id) as progress,
            (select r.options ? 'unique' from "@schema@".ready r
             where r.slot = v_slot and r.lane = v_attempt.lane and r.seq = v_attempt.seq) as keyed
-    into v_about from "@schema@".store_metadata m;
+    into v_about from "@schema@".store_metadata m where m.singleton;
     v_now := "@schema@".store_now();
     if v_attempt.epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass)
         or transaction_timestamp() < greatest(v_attempt.claimed_at, v_now - v_about.max_age) then

@@ -5,7 +5,8 @@
 -- Raises OC004, 40001 (a chapter was reclaimed meanwhile: repeat the call).
 create or replace function "@schema@".complete_jobs(p_epoch bigint, p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_details text[], p_side bigint[]) returns setof "@schema@".closing_verdict
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     v_now timestamptz;
     v_tail bigint;

@@ -4,7 +4,8 @@
 -- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_jobs(p_queue text, p_kinds text[], p_args text[], p_options jsonb, p_epoch bigint,
     out job_ids bigint[], out created boolean[])
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     v_now timestamptz;
     v_args json[];

@@ -6,7 +6,8 @@
 create or replace function "@schema@".finish_jobs(p_epoch bigint, p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_outcomes text[], p_delays_us bigint[], p_codes text[], p_details text[],
     p_lock boolean) returns setof "@schema@".closing_verdict
-language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 begin
     if exists (select from unnest(p_outcomes) o where o is null or o not in ('retried', 'snoozed', 'failed', 'discarded', 'cancelled')) then
         raise exception 'outcomes: must be retried, snoozed, failed, discarded or cancelled' using errcode = '22023';

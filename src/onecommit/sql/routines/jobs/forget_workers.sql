@@ -11,7 +11,8 @@ begin
         where c.worker = w.worker and c.request >= w.oldest_request
           and i.chapter >= pg_sequence_last_value('"@schema@".tail_fence'::regclass)
           and not exists (select from "@schema@".completion d
-                          where d.slot = "@schema@".ring_slot(i.chapter) and d.lane = c.lane and d.seq = i.seq));
+                          where d.slot = "@schema@".ring_slot(i.chapter) and d.lane = c.lane and d.seq = i.seq offset 0)
+        offset 0);      -- looked up worker by worker: a join would unnest every claim
     delete from "@schema@".cancellation c where c.at < "@schema@".store_now() - interval '1 hour';
     delete from "@schema@".unique_key u where not u.held and u.keep_until < "@schema@".store_now();
 end $$;
