@@ -86,6 +86,29 @@ def test_waiting_rows_of_a_queue_without_worker_move_on(tender: Engine):
     assert (left.job_id, left.chapter) == (waiting, 1)
 
 
+@pytest.mark.parametrize("way", ["moved", "materialized"])
+def test_an_old_row_that_still_stands_does_not_hide_the_end(tender: Engine, way: str):
+    """Neither a moved row nor a materialized one is where the job is."""
+    [job] = tender.enqueue().job_ids
+    if way == "moved":
+        tender.pause()
+        tender.tend()
+        assert tender.tend() == ("evacuate", 1)
+        tender.resume()
+        tender.complete(tender.claim().attempts)
+    else:
+        [attempt] = tender.claim().attempts
+        assert tender.materialize(attempt)
+        tender.complete([attempt])
+    assert tender.value("select count(*) from onecommit.ready where job_id = %s", job) == 2
+    seen = tender.job(job)
+    assert (seen.state, seen.run_lease, seen.attempt) == ("completed", 1, 1)
+    listed = tender.call(
+        "list_jobs", p_state=None, p_queue=None, p_kind=None, p_limit=9, p_before=None
+    )
+    assert [(row.job_id, row.state) for row in listed] == [(job, "completed")]
+
+
 def test_a_moved_job_can_be_cancelled(tender: Engine):
     """It is found where it waits now."""
     [job] = tender.enqueue().job_ids

@@ -122,6 +122,17 @@ def test_cancelling_says_what_happened_to_each(engine: Engine):
     assert set(engine.cancel(*jobs.values()).values()) == {"already_finished"}
 
 
+@pytest.mark.parametrize("delay", [{}, {"delay_us": HOUR_US}], ids=["ready", "scheduled"])
+def test_a_job_cancelled_before_it_ran_never_ran(engine: Engine, delay: dict):
+    """Also after claims have gone past its row."""
+    job = engine.enqueue_one(**delay)
+    engine.cancel(job)
+    engine.enqueue()
+    engine.drain()
+    seen = engine.job(job)
+    assert (seen.state, seen.attempt, seen.run_lease) == ("cancelled", 0, 0)
+
+
 def test_ids_may_repeat_and_be_null(engine: Engine):
     """Each job is answered once."""
     job = engine.enqueue_one()
@@ -173,6 +184,7 @@ def test_a_purged_dead_letter_is_gone(engine: Engine):
         jobs["discarded"],
     }
     assert engine.retry_dead(jobs["failed"]) == {jobs["failed"]: "not_found"}
+    assert engine.job(jobs["failed"]) is None
 
 
 @pytest.mark.parametrize("act", [Engine.cancel, Engine.retry_dead, Engine.purge_dead])
