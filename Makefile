@@ -7,7 +7,8 @@ STAMP := $(VENV)/.installed
 BENCH_VENV := benchmarks/.venv
 # One peer needs 3.12; with an older interpreter the benchmarks report it as absent.
 BENCH_PYTHON ?= $(shell python3.12 -c 'print("python3.12")' 2>/dev/null || echo $(PYTHON))
-PYTEST_FLAGS ?=
+# Each test process has its own servers.
+PYTEST_FLAGS ?= -n 2 --dist loadfile
 BENCH_FLAGS ?=
 
 # $(call install,venv,lock file): the locked packages, then the project itself, as one path file.
