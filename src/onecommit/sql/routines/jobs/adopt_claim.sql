@@ -15,7 +15,10 @@ begin
                    array_agg(r.kind order by i.n) as kinds, array_agg(r.args::text order by i.n) as args,
                    array_agg(r.options::text order by i.n) as options, array_agg(r.created_at order by i.n) as created_at
             from unnest(c.chapters, c.seqs) with ordinality i (chapter, seq, n)
-            join "@schema@".ready r on r.slot = "@schema@".ring_slot(i.chapter) and r.lane = c.lane and r.seq = i.seq
+            cross join lateral (
+                select r.* from "@schema@".ready r
+                where r.slot = "@schema@".ring_slot(i.chapter) and r.lane = c.lane and r.seq = i.seq limit 1
+            ) r
         ) b
         where c.worker = p_worker and c.request = p_request and cardinality(c.seqs) > 0
         order by c.batch_id

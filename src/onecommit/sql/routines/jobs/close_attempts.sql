@@ -72,7 +72,10 @@ begin
                c.outcome as found, i.n = any (v_busy) as busy
         from unnest(p_chapters, p_lanes, p_seqs, p_job_ids, p_run_leases, p_outcomes, p_delays_us, p_codes, p_details)
             with ordinality i (chapter, lane, seq, job_id, run_lease, outcome, delay_us, code, detail, n)
-        left join "@schema@".completion c on c.slot = "@schema@".ring_slot(i.chapter) and c.lane = i.lane and c.seq = i.seq
+        left join lateral (
+            select c.outcome from "@schema@".completion c
+            where c.slot = "@schema@".ring_slot(i.chapter) and c.lane = i.lane and c.seq = i.seq limit 1
+        ) c on true
         where v_won is null or i.n <> all (v_won)
         order by i.n
     loop

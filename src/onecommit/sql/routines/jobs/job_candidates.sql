@@ -11,7 +11,10 @@ language sql stable as $$
         select r.job_id, l.queue, r.kind
         from "@schema@".ready r
         join "@schema@".lane l on l.lane = r.lane
-        left join "@schema@".completion c on c.slot = r.slot and c.lane = r.lane and c.seq = r.seq
+        left join lateral (
+            select c.outcome from "@schema@".completion c
+            where c.slot = r.slot and c.lane = r.lane and c.seq = r.seq limit 1
+        ) c on true
         where case when c.outcome is null then coalesce(p_state, 'ready') in ('ready', 'running')
                    else c.outcome in ('completed', 'cancelled') and coalesce(p_state, c.outcome::text) = c.outcome::text end
     ) n

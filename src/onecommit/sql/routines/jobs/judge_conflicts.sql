@@ -13,8 +13,10 @@ begin
         select i.n, i.chapter, i.job_id, i.run_lease, i.detail, c.outcome
         from unnest(p_chapters, p_lanes, p_seqs, p_job_ids, p_run_leases, p_details)
             with ordinality i (chapter, lane, seq, job_id, run_lease, detail, n)
-        left join "@schema@".completion c
-            on c.slot = "@schema@".ring_slot(i.chapter) and c.lane = i.lane and c.seq = i.seq
+        left join lateral (
+            select c.outcome from "@schema@".completion c
+            where c.slot = "@schema@".ring_slot(i.chapter) and c.lane = i.lane and c.seq = i.seq limit 1
+        ) c on true
         where i.chapter < p_tail or c.outcome is distinct from p_outcome
         order by i.n
     loop

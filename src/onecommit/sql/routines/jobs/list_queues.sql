@@ -12,7 +12,7 @@ begin
             cross join lateral "@schema@".lane_state(l.lane) s
             join "@schema@".ready r on r.lane = l.lane
             where l.queue is not null and not exists (
-                select from "@schema@".completion c where c.slot = r.slot and c.lane = r.lane and c.seq = r.seq)
+                select from "@schema@".completion c where c.slot = r.slot and c.lane = r.lane and c.seq = r.seq offset 0)
         ), counted as (
             select o.queue, count(*) filter (where not o.claimed) as ready, count(*) filter (where o.claimed) as running
             from open o group by o.queue

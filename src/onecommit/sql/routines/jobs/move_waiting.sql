@@ -15,7 +15,8 @@ begin
         select r.* from "@schema@".ready r
         where r.slot = p_slot and r.lane = p_lane
           and (r.seq > v_state.frontier or r.seq <@ (v_state.old_holes + v_state.new_holes))
-          and not exists (select from "@schema@".completion c where c.slot = p_slot and c.lane = p_lane and c.seq = r.seq)
+          and not exists (
+            select from "@schema@".completion c where c.slot = p_slot and c.lane = p_lane and c.seq = r.seq offset 0)
         order by r.seq limit p_limit
     ), closed as (
         insert into "@schema@".completion (slot, lane, outcome, seq, finished_at)
@@ -25,8 +26,9 @@ begin
         insert into "@schema@".pre_closed (lane, seq, chapter)
         select w.lane, w.seq, w.chapter from waiting w join closed c on c.seq = w.seq
     )
-    select array_agg(r order by r.seq) into v_rows
-    from "@schema@".ready r join closed c on c.seq = r.seq where r.slot = p_slot and r.lane = p_lane;
+    select array_agg(w.job order by c.seq) into v_rows
+    from closed c cross join lateral (
+        select r as job from "@schema@".ready r where r.slot = p_slot and r.lane = p_lane and r.seq = c.seq limit 1) w;
     if v_rows is null then
         return 0;
     end if;
