@@ -246,7 +246,10 @@ def execute(command: Sequence[str], directory: Path, *, may_fail: bool = False) 
         text=True,
         check=not may_fail,
     )
-    return done.stdout
+    killed = (
+        f"\n{command[0]} was killed by signal {-done.returncode}" if done.returncode < 0 else ""
+    )
+    return done.stdout + killed
 
 
 def judge(configuration: Configuration, output: str, seconds: float) -> Result:
