@@ -1,7 +1,7 @@
 -- Guarantee: the oldest chapter's three children are truncated only if every ready row in them is closed, and no lane
 -- forgets where it stands. Internal, for the one tender; strictly oldest first. Model: models/ring_reclaim.pml.
--- Locks: ready child (share: readers go on, an uncommitted enqueue makes it fail), lanes (try), then the three children
--- exclusively. Proving under ACCESS EXCLUSIVE would stop claims for seconds at 10^7 rows.
+-- Locks: ready and claim children (share: readers go on, an uncommitted enqueue or claim makes it fail), lanes (try), then
+-- the three children exclusively. Proving under ACCESS EXCLUSIVE would stop claims for seconds at 10^7 rows.
 create or replace function "@schema@".reclaim_chapter() returns table (action text, chapter integer)
 language plpgsql as $$
 #variable_conflict use_column
@@ -27,7 +27,8 @@ begin
     if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept or "@schema@".chapter_is_open(v_slot) then
         return;
     end if;
-    execute format('lock table only %I.ready_%s in share mode', '@schema@', v_slot);
+    -- The claim child too: a claim that is still open there could commit a lane's newest state into it.
+    execute format('lock table only %1$I.ready_%2$s, only %1$I.claim_%2$s in share mode', '@schema@', v_slot);
     -- New statements from here on: they see all that committed before the lock was granted.
     if (select count(*) from "@schema@".ready r where r.slot = v_slot)
         <> (select count(*) from "@schema@".completion c where c.slot = v_slot) then
