@@ -1,0 +1,108 @@
+"""What pg_proc says of the store's routines, beside what capabilities.toml promises."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+
+import psycopg
+
+ROUTINES = """
+select p.proname, p.prosecdef, p.prosrc, l.lanname, p.proconfig, pg_get_userbyid(p.proowner), p.oid::regprocedure::text,
+       has_function_privilege('public', p.oid, 'execute')
+from pg_proc p join pg_language l on l.oid = p.prolang
+where p.pronamespace = 'onecommit'::regnamespace
+"""
+CALLS = re.compile(r'"onecommit"\.(\w+)\s*\(')
+ADVISORY = re.compile(
+    r'pg_(?:try_)?advisory_\w+\(\s*"onecommit"\.(?:lock_class\(\'"onecommit"\.(\w+)\'\)|(schema_lock_class)\(\))'
+)
+LOCK_NAMES = {
+    "store_metadata": "schema",
+    "ring": "tender",
+    "claim": "request",
+    "worker": "worker",
+    "lane": "lane",
+    "ready": "generation",
+    "completion": "attempt",
+}
+LOCK_ORDER = list(LOCK_NAMES.values())
+
+
+@dataclass(kw_only=True)
+class Routine:
+    """One row of pg_proc."""
+
+    name: str
+    is_definer: bool
+    body: str
+    language: str
+    config: list[str]
+    owner: str
+    signature: str
+    is_public: bool
+
+    @cached_property
+    def code(self) -> str:
+        """The body without comments."""
+        return re.sub(r"--[^\n]*", "", self.body)
+
+    @property
+    def own_locks(self) -> set[str]:
+        return {LOCK_NAMES[table or "store_metadata"] for table, _ in ADVISORY.findall(self.code)}
+
+    @property
+    def advisory_calls(self) -> int:
+        return len(re.findall(r"pg_(?:try_)?advisory_\w+\(", self.code))
+
+    @property
+    def is_dynamic(self) -> bool:
+        return bool(
+            re.search(r"\bexecute\b|::regclass\s*\)", re.sub(r"'\"[^']*'::regclass", "", self.code))
+        )
+
+
+class Catalog:
+    """All routines by name."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        fields = (
+            "name",
+            "is_definer",
+            "body",
+            "language",
+            "config",
+            "owner",
+            "signature",
+            "is_public",
+        )
+        rows = [dict(zip(fields, row, strict=True)) for row in connection.execute(ROUTINES)]
+        self.routines = {
+            row["name"]: Routine(**row | {"config": row["config"] or []}) for row in rows
+        }
+        self.count = len(rows)
+
+    def callees(self, name: str) -> set[str]:
+        """Every routine that a call may reach, itself included."""
+        reached, waiting = set(), [name]
+        while waiting:
+            current = waiting.pop()
+            if current not in reached:
+                reached.add(current)
+                waiting += [
+                    c for c in CALLS.findall(self.routines[current].code) if c in self.routines
+                ]
+        return reached
+
+    def locks(self, name: str) -> list[str]:
+        """The advisory locks that a call may take, in the order of the protocol."""
+        taken = set().union(*(self.routines[callee].own_locks for callee in self.callees(name)))
+        return [lock for lock in LOCK_ORDER if lock in taken]
+
+
+def capabilities() -> dict[str, dict]:
+    """The file's entries by routine."""
+    text = resources.files("onecommit").joinpath("sql", "capabilities.toml").read_text()
+    areas = tomllib.loads(text)
+    return {name: entry for area in areas.values() for name, entry in area.items()}

@@ -1,0 +1,207 @@
+"""On a hundred thousand jobs every hot function looks rows up; what it reads depends on the batch, not on the ring.
+
+Each runs on a session that made its plans while the store was empty, and on a new one; with statistics and without.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.catalog.plans import Plans, watched
+from tests.engine import Attempt, Engine
+from tests.stores import Store
+
+pytestmark = pytest.mark.pg
+
+JOBS = 100_000
+BATCH = 100
+# A batch may read each of its rows a few times in each of six chapters.
+BATCH_ROWS = 30 * BATCH
+
+
+CLAIM = 10_000
+OPEN = 700
+FILL = "select from onecommit.enqueue_jobs('q', '{k}', array_fill('{}'::text, array[%s]), null, %s)"
+CLAIM_ALL = "select count(*) from onecommit.claim_jobs(%s, %s, 'q', %s, null, null, %s)"
+CLOSE = f"""
+select onecommit.complete_jobs(%s, chapters[{OPEN + 1}:], array_fill(lane, array[n]), seqs[{OPEN + 1}:], job_ids[{OPEN + 1}:],
+                               run_leases[{OPEN + 1}:]::bigint[], array_fill(null::text, array[n]), '{{}}')
+from onecommit.claim, lateral (select cardinality(seqs) - {OPEN} as n) rest where n > 0
+"""
+STILL_OPEN = f"""
+select c.chapters[i] as chapter, c.lane, c.seqs[i] as seq, c.job_ids[i] as job_id, c.run_leases[i] as run_lease,
+       c.slot as claim_slot, c.batch_id, c.receipt_id, i as batch_index, 1 as number, 20 as max_attempts, 'k' as kind,
+       '{{}}' as args, null as options
+from onecommit.claim c, generate_series(1, {OPEN}) i where cardinality(c.seqs) > {OPEN} order by c.batch_id, i
+"""
+
+
+class Ring:
+    """A lane with 100,000 jobs, of which few are open, and the sessions to try things with."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.warm = store.engine()
+        self.warm.register()
+        for operation in OPERATIONS.values():
+            operation.run(self, self.warm, self.warm.take(BATCH))
+            self.warm.drain()
+        self.fill()
+        self.open = iter(self.attempts)
+        self.is_analyzed = False
+
+    def fill(self) -> None:
+        """Close all but a few thousand, spread over the lane; the arrays stay in the server."""
+        for _ in range(JOBS // CLAIM):
+            self.warm.sql(FILL, CLAIM, self.store.epoch)
+        for request in range(JOBS // CLAIM):
+            self.warm.sql(CLAIM_ALL, self.warm.worker, 10_000 + request, CLAIM, self.store.epoch)
+        self.warm.sql(CLOSE, self.store.epoch)
+        self.attempts = [Attempt(**row._asdict()) for row in self.warm.sql(STILL_OPEN)]
+
+    def analyze(self) -> None:
+        """Let the planner know, once and for the rest of the tests."""
+        if not self.is_analyzed:
+            self.store.observer.execute(
+                "analyze onecommit.ready, onecommit.claim, onecommit.completion, onecommit.lane"
+            )
+        self.is_analyzed = True
+
+    def take(self, count: int) -> list[Attempt]:
+        return [next(self.open) for _ in range(count)]
+
+
+class Operation:
+    """A call, and how many rows its largest step may touch."""
+
+    def __init__(
+        self, run: Callable[[Ring, Engine, list[Attempt]], object], *, rows: int = BATCH_ROWS
+    ) -> None:
+        self.run = run
+        self.rows = rows
+
+
+def adopt(ring: Ring, engine: Engine, attempts: list[Attempt]) -> None:
+    engine.enqueue(BATCH)
+    claimed = engine.claim(BATCH)
+    assert engine.claim(BATCH, request=engine._request).batches == claimed.batches
+
+
+def rescue(ring: Ring, engine: Engine, attempts: list[Attempt]) -> None:
+    """Of a worker that claimed one small batch."""
+    lost = ring.store.engine()
+    lost.register()
+    engine.enqueue(BATCH)
+    lost.claim(BATCH)
+    lost.retire()
+    engine.heartbeat(engine._request + 1)
+    assert engine.rescue(limit=BATCH).rescued >= 1
+
+
+OPERATIONS = {
+    "enqueue one": Operation(lambda _, e, __: e.enqueue_one(), rows=10),
+    "enqueue many": Operation(lambda _, e, __: e.enqueue(BATCH)),
+    "claim": Operation(lambda _, e, __: (e.enqueue(BATCH), e.claim(BATCH))),
+    "claim nothing": Operation(lambda _, e, __: e.drain(), rows=2 * BATCH_ROWS),
+    "adopt": Operation(adopt),
+    "complete": Operation(lambda _, e, a: e.complete(a)),
+    "complete again": Operation(lambda _, e, a: (e.complete(a), e.complete(a))),
+    "retry": Operation(lambda _, e, a: e.finish(a, "retried")),
+    "retry with locks": Operation(lambda _, e, a: e.finish(a, "retried", lock=True)),
+    "fail": Operation(lambda _, e, a: (e.finish(a, "failed"), e.finish(a, "discarded"))),
+    "complete_job": Operation(lambda _, e, a: [e.complete_job(x) for x in a[:3]], rows=200),
+    "attempt_status": Operation(lambda _, e, a: [e.status(x) for x in a[:3]], rows=200),
+    "promote": Operation(lambda _, e, a: (e.finish(a, "snoozed"), e.promote(BATCH))),
+    "rescue": Operation(rescue),
+    "heartbeat": Operation(lambda _, e, __: e.heartbeat(), rows=200),
+}
+
+
+@pytest.fixture(scope="module")
+def ring(shared_store: Store) -> Iterator[Ring]:
+    """Filled without statistics: nothing vacuums or analyzes meanwhile."""
+    shared_store.empty()
+    shared_store.truncate_ring()
+    yield Ring(shared_store)
+    shared_store.empty()
+    shared_store.truncate_ring()
+    shared_store.release()
+
+
+@pytest.fixture(params=["old plans", "new plans", "new plans with statistics"])
+def session(ring: Ring, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """A worker's connection with plans of one age."""
+    if request.param == "old plans":
+        yield ring.warm
+        return
+    if "statistics" in request.param:
+        ring.analyze()
+    engine = Engine(ring.store.database.connect(), epoch=ring.store.epoch)
+    engine.register()
+    yield engine
+    engine.connection.close()
+
+
+def run(ring: Ring, session: Engine, name: str) -> Plans:
+    attempts = ring.take(BATCH)
+    with watched(session) as plans:
+        OPERATIONS[name].run(ring, session, attempts)
+    return plans
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_is_read_depends_on_the_batch(ring: Ring, session: Engine, name: str):
+    """No step of any statement goes through the ring, and none is compiled."""
+    plans = run(ring, session, name)
+    assert plans.largest.rows <= OPERATIONS[name].rows, plans.largest
+    assert plans.jit == 0
+
+
+def test_the_look_of_a_claim_reads_the_lane_in_order(ring: Ring, session: Engine):
+    """From the primary key, without a sort."""
+    look = run(ring, session, "claim").on("array_agg(r.seq) as numbers")
+    assert {node.index for node in look if node.relation.startswith("ready")} == {
+        f"ready_{n}_pkey" for n in range(6)
+    }
+    assert "Sort" not in {node.kind for node in look}
+
+
+def test_complete_job_finds_everything_by_primary_key(ring: Ring, session: Engine):
+    """The claim item and the ready row; the completion is read back by its place."""
+    plans = run(ring, session, "complete_job")
+    used = {node.index for node in plans.nodes if node.relation.startswith(("ready", "completion"))}
+    assert used - {""} == {"ready_1_pkey"}
+    assert "Tid Scan" in {node.kind for node in plans.nodes}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first attempt", "later attempt"])
+def test_a_job_is_found_without_reading_the_ring(ring: Ring, session: Engine, again: bool):
+    """First attempts by BRIN, which narrows to a few blocks; later ones by their own index."""
+    for slot in range(6):
+        ring.store.observer.execute(
+            f"select brin_summarize_new_values('onecommit.ready_{slot}_first')"
+        )
+    attempts = ring.take(3)
+    if again:
+        session.finish(attempts, "snoozed")
+        session.promote(JOBS)
+    jobs = [attempt.job_id for attempt in attempts]
+    with watched(session) as plans:
+        assert {session.state(job) for job in jobs} == {"ready" if again else "running"}
+        assert set(session.cancel(*jobs).values()) == {"cancelled"}
+    assert plans.largest.rows <= JOBS / 10, plans.largest
+    used = {node.index for node in plans.nodes}
+    assert any(index.endswith("_first") for index in used)
+    assert any(index.endswith("_again") for index in used)
+
+
+def test_reclaim_reads_a_chapter_a_few_times(ring: Ring):
+    """Counting is linear; joining rows with completions is not, when the plan is old."""
+    tender = ring.warm
+    tender.sql(
+        "update onecommit.ring set chapter_lifetime = '1us', retention = '0', retention_floor = '0', evacuate_after = '0'"
+    )
+    with watched(tender) as plans:
+        steps = [tender.tend()[0] for _ in range(3)]
+    assert steps[0] == "rotate"
+    assert plans.largest.rows <= 2 * JOBS, plans.largest
