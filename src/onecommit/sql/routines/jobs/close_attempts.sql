@@ -43,7 +43,8 @@ begin
         on conflict do nothing
         returning slot, lane, seq
     ), won as (
-        select i.* from item i join closed c on c.slot = i.slot and c.lane = i.lane and c.seq = i.seq
+        -- "is true" keeps this a hashed look-up: as a join it is planned for one row, and quadratic in the batch.
+        select i.* from item i where ((i.slot, i.lane, i.seq) in (select c.slot, c.lane, c.seq from closed c)) is true
     ), again as (
         insert into "@schema@".scheduled (job_id, run_at, queue, priority, created_at, run_lease, attempt, max_attempts, kind, args, options)
         select w.job_id, v_now + coalesce(w.delay_us, 0) * interval '1 microsecond', w.queue, w.priority, w.created_at,
