@@ -1,6 +1,7 @@
 """Workers and servers are killed at work; afterwards each job is completed and each settlement written once."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -109,6 +110,28 @@ def test_a_server_that_crashes_under_load_costs_no_job(clusters, major):
                 wait_until(nothing_open(database), what="all jobs closed")
                 assert terminate(process) == 0
             assert_each_settled_once(database)
+
+
+@pytest.mark.soak
+def test_workers_killed_at_random_moments_lose_and_repeat_nothing(database, env):
+    count = 5_000
+    enqueue(database, env, count=count)
+    running = [start(*QUEUES, env=env) for _ in range(3)]
+    try:
+        for step in range(1, 16):
+            part = count * step // 16
+            wait_until(settled_at_least(database, part), what=f"{part} settled")
+            victim = random.randrange(len(running))
+            running[victim].send_signal(signal.SIGKILL)
+            running[victim].wait()
+            running[victim] = start(*QUEUES, env=env)
+        wait_until(nothing_open(database), what="all jobs closed")
+        assert [terminate(process) for process in running] == [0, 0, 0]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    assert_each_settled_once(database, count=count)
 
 
 def test_once_runs_the_queues_empty_and_exits(database, env):

@@ -13,6 +13,8 @@ from onecommit.domain.outcome import Complete, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
 from onecommit.telemetry.events import AttemptFailed, UnknownKind
 
+pytestmark = pytest.mark.pg
+
 NOW = Retry(first=timedelta(0))
 
 

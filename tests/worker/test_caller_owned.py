@@ -26,6 +26,8 @@ from onecommit.telemetry.events import (
 from tests.proxy import Proxy
 from tests.worker.harness import eventually
 
+pytestmark = pytest.mark.pg
+
 NOW = Retry(first=timedelta(0))
 LATER = Retry(first=timedelta(hours=1))
 

@@ -1,8 +1,12 @@
 """One item that the store refuses does not keep the others of its batch from being recorded."""
 
+import pytest
+
 from onecommit.app.context import JobContext
 from onecommit.domain.job import JobState
 from onecommit.telemetry.events import AttemptUnrecorded
+
+pytestmark = pytest.mark.pg
 
 
 async def test_a_refused_item_is_found_and_left_open_while_the_others_are_recorded(

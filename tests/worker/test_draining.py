@@ -3,9 +3,13 @@
 import asyncio
 import threading
 
+import pytest
+
 from onecommit.app.context import JobContext, SyncJobContext
 from onecommit.domain.job import JobState
 from onecommit.telemetry.events import WorkerDraining, WorkerStopped
+
+pytestmark = pytest.mark.pg
 
 WAITING = {JobState.SCHEDULED, JobState.READY}
 """Given back: scheduled for now, and ready as soon as a leader looks."""

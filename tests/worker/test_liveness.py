@@ -23,6 +23,8 @@ from onecommit.telemetry.events import (
 from tests.proxy import Proxy
 from tests.worker.harness import Events, eventually, start_worker
 
+pytestmark = pytest.mark.pg
+
 QUICK = {"heartbeat_interval": 0.2, "rescue_window": 3.0}
 
 

@@ -14,6 +14,8 @@ from onecommit.telemetry.events import ListenerReady, Reconnected, Reconnecting,
 from tests.proxy import Proxy
 from tests.worker.harness import start_worker
 
+pytestmark = pytest.mark.pg
+
 
 @pytest.fixture
 async def proxy(database):

@@ -15,6 +15,8 @@ from onecommit.domain.unique import Unique
 from onecommit.errors import DiscardError
 from onecommit.telemetry.events import AttemptFailed, StaleAttempt
 
+pytestmark = pytest.mark.pg
+
 NOW = Retry(first=timedelta(0))
 LATER = Retry(first=timedelta(hours=1))
 
