@@ -126,7 +126,8 @@ def test_workers_killed_at_random_moments_lose_and_repeat_nothing(database, env)
             running[victim].wait()
             running[victim] = start(*QUEUES, env=env)
         wait_until(nothing_open(database), what="all jobs closed")
-        assert [terminate(process) for process in running] == [0, 0, 0]
+        # One that was started a moment ago has no handler for the signal yet, and no jobs.
+        assert {terminate(process) for process in running} <= {0, -signal.SIGTERM}
     finally:
         for process in running:
             process.kill()
