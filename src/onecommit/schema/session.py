@@ -42,8 +42,9 @@ def open_connection(dsn: str) -> Iterator[Connection]:
 
 @contextmanager
 def owner_session(dsn: str, *, schema: str, patience: Patience) -> Iterator[Connection]:
-    """A direct connection that holds the migration lock until it is closed.
+    """A direct connection that holds the migration lock until the block ends.
 
+    Every session lock is given back then: the server process outlives its closed connection for a moment.
     lock_timeout is `patience.attempt` for every statement that sets no other.
     """
     with open_connection(dsn) as connection:
@@ -54,7 +55,11 @@ def owner_session(dsn: str, *, schema: str, patience: Patience) -> Iterator[Conn
         lock.acquire(connection, patience)
         if not lock.is_held(connection):
             raise _pooled("the migration lock is not held by the server process that answers now")
-        yield connection
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                connection.execute("select pg_advisory_unlock_all()")
 
 
 def refuse_pooler(connection: Connection) -> None:
