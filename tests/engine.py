@@ -170,10 +170,12 @@ class Engine:
 
     # --- workers ---
 
-    def register(self, *, queues: Sequence[str] = ()) -> int:
+    def register(
+        self, *, queues: Sequence[str] = (), capabilities: Sequence[str] = ("caller_owned_v1",)
+    ) -> int:
         """Become a new incarnation."""
-        info = json.dumps({"queues": list(queues) or [self.queue]})
-        self.worker = self.call("register_worker", p_name="w", p_info=info)[0][0]
+        info = {"queues": list(queues) or [self.queue], "capabilities": list(capabilities)}
+        self.worker = self.call("register_worker", p_name="w", p_info=json.dumps(info))[0][0]
         self._request = 0
         return self.worker
 

@@ -145,10 +145,10 @@ class SavepointRefused(OnecommitError):
 
 
 class FeatureDisabled(OnecommitError):
-    """Caller-owned completion is not enabled for this queue."""
+    """Caller-owned completion is not enabled for the queue or this worker lacks it and the queue has it."""
 
     code = "OC003"
-    remedy = "Upgrade every worker of the queue and enable it."
+    remedy = "Upgrade every worker of the queue; `onecommit status` names those that lack caller_owned_v1."
 
 
 class EpochFenced(OnecommitError):

@@ -21,6 +21,7 @@ ADVISORY = re.compile(
 LOCK_NAMES = {
     "store_metadata": "schema",
     "ring": "tender",
+    "caller_owned_queue": "enablement",
     "claim": "request",
     "worker": "worker",
     "lane": "lane",

@@ -142,7 +142,8 @@ def claim_token(connection: psycopg.Connection) -> tuple[int, ...]:
     enqueue_email(connection)
     (epoch,) = connection.execute("select active_epoch from onecommit.store_status()").fetchone()
     (worker,) = connection.execute(
-        "select onecommit.register_worker('sql', '{}', %s)", (epoch,)
+        "select onecommit.register_worker('sql', %s, %s)",
+        ('{"queues": ["email"], "capabilities": ["caller_owned_v1"]}', epoch),
     ).fetchone()
     return connection.execute(
         "select job_ids[1], run_leases[1], claim_slot, receipt_id, batch_id, 1"

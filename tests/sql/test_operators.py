@@ -69,6 +69,7 @@ def test_every_state_is_shown(engine: Engine):
         "scheduled": 2,
         "dead": 2,
         "running": 2,
+        "caller_owned": True,
     }
     assert queue._asdict() == counts
 
@@ -208,7 +209,7 @@ def test_workers_are_listed_with_what_they_said(engine: Engine):
     first, second = engine.call("list_workers")
     assert (first.worker, first.info, first.ended_at is None) == (
         ended,
-        {"queues": ["a", "b"]},
+        {"queues": ["a", "b"], "capabilities": ["caller_owned_v1"]},
         False,
     )
     assert (second.worker, second.epoch, second.ended_at) == (engine.worker, engine.epoch, None)

@@ -8,11 +8,20 @@ import msgspec
 from onecommit.calls.call import Call, Routine, Rows
 from onecommit.calls.literals import optional_text
 from onecommit.domain.job import JobView
-from onecommit.domain.queue import QueueView
+from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
 
 _JOB_COLUMNS = JobView.__struct_fields__
-_QUEUE_COLUMNS = ("queue", "paused", "lanes", "ready", "scheduled", "dead", "running")
+_QUEUE_COLUMNS = (
+    "queue",
+    "paused",
+    "lanes",
+    "ready",
+    "scheduled",
+    "dead",
+    "running",
+    "caller_owned",
+)
 _JSON_COLUMNS = ("args", "options", "progress", "detail")
 
 GET_JOB = Routine("get_job", {"p_job_id": "bigint"}, _JOB_COLUMNS)
@@ -28,6 +37,9 @@ LIST_JOBS = Routine(
     _JOB_COLUMNS,
 )
 LIST_QUEUES = Routine("list_queues", {}, _QUEUE_COLUMNS)
+FINALIZATION_STATUS = Routine(
+    "finalization_status", {}, ("queue", "enabled_at is not null", "waiting_for")
+)
 LIST_WORKERS = Routine(
     "list_workers",
     {},
@@ -53,6 +65,11 @@ def list_queues() -> Call[list[QueueView]]:
     return Call(LIST_QUEUES, (), _read_queues)
 
 
+def finalization_status() -> Call[list[QueueFinalization]]:
+    """The queues that accept caller-owned completion, or would but for workers of an old version."""
+    return Call(FINALIZATION_STATUS, (), _read_finalization)
+
+
 def list_workers() -> Call[list[WorkerView]]:
     """Every incarnation that is alive or has open claims."""
     return Call(LIST_WORKERS, (), _read_workers)
@@ -76,6 +93,13 @@ def _view_of(row: Sequence[Any]) -> JobView:
 
 def _read_queues(rows: Rows) -> list[QueueView]:
     return [QueueView(**dict(zip(_QUEUE_COLUMNS, row, strict=True))) for row in rows]
+
+
+def _read_finalization(rows: Rows) -> list[QueueFinalization]:
+    return [
+        QueueFinalization(queue=queue, enabled=enabled, waiting_for=tuple(names))
+        for queue, enabled, names in rows
+    ]
 
 
 def _read_workers(rows: Rows) -> list[WorkerView]:

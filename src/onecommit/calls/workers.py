@@ -7,6 +7,7 @@ import msgspec
 from onecommit.calls.call import Call, Routine, Rows, read_nothing, read_scalar
 from onecommit.calls.literals import json_text
 from onecommit.domain.closing import Cancellation
+from onecommit.domain.connections import ConnectionBudget
 from onecommit.domain.identity import WorkerId
 from onecommit.domain.worker import WorkerInfo
 
@@ -25,6 +26,7 @@ HEARTBEAT_WORKER = Routine(
 )
 CANCELLATIONS = Routine("cancellations", {"p_epoch": "bigint"}, _CANCELLATIONS)
 RETIRE_WORKER = Routine("retire_worker", _OF_A_WORKER, ("retire_worker",))
+CONNECTION_BUDGET = Routine("connection_budget", {}, ("usable", "free"))
 LEAD = Routine("lead", {"p_worker": "bigint", "p_ttl_us": "bigint", "p_epoch": "bigint"}, ("lead",))
 
 
@@ -59,6 +61,16 @@ def retire_worker(worker: WorkerId, *, epoch: int) -> Call[None]:
 def lead(worker: WorkerId, *, ttl_us: int, epoch: int) -> Call[bool]:
     """Take or renew the maintenance lease; true if this worker holds it now."""
     return Call(LEAD, (str(worker), str(ttl_us), str(epoch)), read_scalar)
+
+
+def connection_budget() -> Call[ConnectionBudget]:
+    """How many connections this login may have, and how many more it gets now."""
+    return Call(CONNECTION_BUDGET, (), _read_budget)
+
+
+def _read_budget(rows: Rows) -> ConnectionBudget:
+    [(usable, free)] = rows
+    return ConnectionBudget(usable=usable, free=free)
 
 
 def _read_cancellations(rows: Rows) -> list[Cancellation]:

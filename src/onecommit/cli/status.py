@@ -8,6 +8,7 @@ import typer
 
 from onecommit import schema as manager
 from onecommit.cli.database import DsnFileOption, SchemaOption, read_dsn
+from onecommit.domain.queue import QueueFinalization
 
 NOT_COMPATIBLE = 3
 """The exit code of every state but `compatible`; 1 means that the state could not be read."""
@@ -42,5 +43,14 @@ def _as_text(report: manager.SchemaReport) -> str:
         "routines": f"of {report.routines_from}" if report.routines_from else "none",
         "store id": report.store_id or "none",
         "epoch": report.active_epoch or "none: run `onecommit epoch init`",
+        "caller-owned": "; ".join(map(_finalization, report.finalization)) or "no queue yet",
     }
-    return "\n".join(f"{name:<10}{value}" for name, value in lines.items())
+    return "\n".join(f"{name:<14}{value}" for name, value in lines.items())
+
+
+def _finalization(queue: QueueFinalization) -> str:
+    if queue.enabled:
+        return queue.queue
+    if not queue.waiting_for:
+        return f"{queue.queue} (soon)"
+    return f"{queue.queue} (not while these old workers serve it: {', '.join(queue.waiting_for)})"

@@ -65,6 +65,22 @@ WindowOption = Annotated[
         help="A worker silent for this long loses its jobs to the others.",
     ),
 ]
+ApplicationOption = Annotated[
+    int | None,
+    typer.Option(
+        "--application-connections",
+        min=1,
+        help="Size of the pool from which handlers take their transactions, in each process.",
+    ),
+]
+SharedPoolOption = Annotated[
+    int | None,
+    typer.Option(
+        "--shared-pool",
+        min=1,
+        help="Server connections of the pooler that runtime and handlers share, for each process.",
+    ),
+]
 SupervisedOption = Annotated[bool, typer.Option("--supervised", hidden=True)]
 
 
@@ -78,6 +94,8 @@ class _Choices:
     threads: int
     drain_seconds: float
     rescue_seconds: float
+    application_connections: int | None
+    shared_pool: int | None
 
     def settings(self, app: App) -> WorkerSettings:
         """The settings of the worker, with the App's own queues if none is named."""
@@ -94,6 +112,8 @@ class _Choices:
             drain_budget=self.drain_seconds,
             rescue_window=self.rescue_seconds,
             heartbeat_interval=min(5.0, self.rescue_seconds / 6),
+            application_connections=self.application_connections,
+            shared_pool=self.shared_pool,
         )
 
 
@@ -107,6 +127,8 @@ def worker(
     threads: ThreadsOption = 64,
     drain_seconds: DrainOption = 20.0,
     rescue_seconds: WindowOption = 30.0,
+    application_connections: ApplicationOption = None,
+    shared_pool: SharedPoolOption = None,
     supervised: SupervisedOption = False,
 ) -> None:
     """Claim and run jobs until SIGTERM or Ctrl-C; the second signal ends running jobs at once.
@@ -122,6 +144,8 @@ def worker(
         threads=threads,
         drain_seconds=drain_seconds,
         rescue_seconds=rescue_seconds,
+        application_connections=application_connections,
+        shared_pool=shared_pool,
     )
     if processes > 1:
         raise typer.Exit(_supervise(processes))
@@ -211,7 +235,7 @@ async def _work(app: App, choices: _Choices) -> int:
         if choices.once:
             await _drain_unless_stopped(worker)
         return 1 if await worker.run() else 0
-    except (SchemaError, StoreMismatch, EpochFenced) as error:
+    except (SchemaError, StoreMismatch, EpochFenced, UsageError) as error:
         return _refused(error, EXIT_CONFIGURATION)
     except StoreUnavailable as error:
         return _refused(error, EXIT_UNAVAILABLE)

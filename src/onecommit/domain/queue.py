@@ -22,6 +22,18 @@ class QueueView:
     scheduled: int
     dead: int
     running: int
+    caller_owned: bool
+    """Whether it accepts caller-owned completion: see `FeatureDisabled`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFinalization:
+    """Whether a queue accepts caller-owned completion, and which workers stand in the way of it."""
+
+    queue: str
+    enabled: bool
+    waiting_for: tuple[str, ...]
+    """Names of live workers of the queue that do not advertise the capability."""
 
 
 def checked_name(name: object, *, field: str) -> str:

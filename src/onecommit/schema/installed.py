@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg import Connection, errors, sql
 
+from onecommit.domain.queue import QueueFinalization
 from onecommit.errors import SchemaInconsistent
 
 
@@ -40,6 +41,7 @@ class Installed:
     """The oldest schema version whose package may still write here; read only from a newer store."""
     store_id: UUID | None = None
     active_epoch: int | None = None
+    finalization: tuple[QueueFinalization, ...] = ()
 
     @property
     def version(self) -> int | None:
@@ -79,6 +81,7 @@ class _Reader:
             writer_min=self._read_writer_min() if newer and "store_status" in bodies else None,
             store_id=self._read_store_id(),
             active_epoch=self._read_active_epoch(),
+            finalization=self._read_finalization() if "finalization_status" in bodies else (),
         )
 
     def _read_relations(self) -> dict[str, str]:
@@ -124,6 +127,15 @@ class _Reader:
     def _read_active_epoch(self) -> int | None:
         rows = self._select("select nullif(last_value, 0) from {}", "epoch_fence")
         return rows[0][0] if rows else None
+
+    def _read_finalization(self) -> tuple[QueueFinalization, ...]:
+        rows = self._query(
+            "select queue, enabled_at is not null, waiting_for from {}()", "finalization_status"
+        )
+        return tuple(
+            QueueFinalization(queue=queue, enabled=enabled, waiting_for=tuple(names))
+            for queue, enabled, names in rows
+        )
 
     def _read_writer_min(self) -> int | None:
         rows = self._query("select writer_min from {}()", "store_status")

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 from uuid import UUID
 
+from onecommit.domain.queue import QueueFinalization
 from onecommit.errors import (
     SchemaInconsistent,
     SchemaMissing,
@@ -42,6 +43,8 @@ class SchemaReport:
     active_epoch: int | None
     changed_routines: tuple[str, ...] = ()
     """Routines whose installed body is not the one that this package installed."""
+    finalization: tuple[QueueFinalization, ...] = ()
+    """The queues that accept caller-owned completion, or wait for workers to be upgraded."""
     applied_versions: tuple[int, ...] = ()
     """The migrations that this run applied."""
     routines_installed: bool = False
@@ -88,6 +91,7 @@ def assess(bundle: Bundle, installed: Installed, *, schema: str) -> SchemaReport
         store_id=installed.store_id,
         active_epoch=installed.active_epoch,
         changed_routines=changed,
+        finalization=installed.finalization,
     )
 
 

@@ -51,6 +51,29 @@ class WorkerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionsScarce(Event):
+    """This process may use more connections than the server can give at the moment."""
+
+    name = "worker.connections_scarce"
+    level = logging.WARNING
+    needed: int
+    free: int
+    usable: int
+    """What the server would give if nobody else were connected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerOwnedDisabled(Event):
+    """A queue does not accept caller-owned completion while workers of an old version serve it."""
+
+    name = "queue.caller_owned_disabled"
+    level = logging.WARNING
+    queue: str
+    waiting_for: str
+    """Names of those workers; empty while they are being registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDraining(Event):
     """The worker claims no more and waits for what runs."""
 

@@ -26,6 +26,12 @@ from onecommit.telemetry.events import (
     log_event,
 )
 from onecommit.version import __version__
+from onecommit.worker.admission import (
+    check_connections,
+    needs_of,
+    report_disabled,
+    store_connections,
+)
 from onecommit.worker.draining import Shutdown, run_until_empty
 from onecommit.worker.kind import kinds_of
 from onecommit.worker.machinery import Machinery, Reactions
@@ -35,8 +41,6 @@ from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.threads import HandlerThreads
 from onecommit.worker.tracebacks import frames_of
 
-_CONNECTIONS = 6
-"""Beside one for the claims of each queue: completer, progress, maintenance, reconcilers."""
 _FATAL = (EpochFenced, SchemaError, StoreMismatch)
 """After these the process must not touch the store any more."""
 
@@ -71,6 +75,7 @@ class Worker:
             SchemaError: The schema is missing, too old or too new.
             EpochFenced: The epoch is not the active one, or there is none.
             StoreUnavailable: The server does not answer.
+            UsageError: The connections would not suffice, see `WorkerSettings.shared_pool`.
         """
         if self._machinery is not None:
             raise UsageError("this worker was started before", remedy="Make another one.")
@@ -79,11 +84,14 @@ class Worker:
         store = AsyncStore(self._store_settings(settings))
         try:
             await store.open()
+            needs = needs_of(self.settings, self._caller_owned_queues())
+            await check_connections(store, needs, emit=self._emit)
             machinery = self._machinery = self._assemble(store, kinds)
             for queue in self.settings.queues:
                 lanes = await store.run(adopt_lanes(queue, epoch=store.epoch))
                 self._router.learn(queue, lanes)
             worker = await machinery.incarnation.register()
+            await report_disabled(store, self._caller_owned_queues(), emit=self._emit)
         except BaseException:
             await store.close()
             raise
@@ -141,11 +149,16 @@ class Worker:
 
     # --- assembling
 
+    def _caller_owned_queues(self) -> dict[str, int]:
+        """The concurrency of those queues that caller-owned kinds go to."""
+        homes = {definition.queue for definition in self._app.registry if definition.caller_owned}
+        return {queue: count for queue, count in self.settings.queues.items() if queue in homes}
+
     def _store_settings(self, settings: StoreSettings) -> StoreSettings:
         timeout = timedelta(seconds=self.settings.operation_timeout)
         return replace(
             settings,
-            max_connections=len(self.settings.queues) + _CONNECTIONS,
+            max_connections=store_connections(self.settings),
             operation_timeout=min(settings.operation_timeout, timeout),
             connect_timeout=min(settings.connect_timeout, timeout),
             application_name=f"{settings.application_name} worker",

@@ -35,6 +35,10 @@ class WorkerSettings:
     """Safety poll of an idle queue while notices arrive."""
     silent_poll_interval: float = 1.0
     """Longest pause between claims while notices do not arrive."""
+    application_connections: int | None = None
+    """Size of the pool from which this process's handlers take their transactions; None: not known."""
+    shared_pool: int | None = None
+    """Server connections of the pooler through which the runtime and the handlers both go, if they do."""
     operation_timeout: float = 15.0
     """Bound of every database operation."""
     largest_claim: int = 2_000
@@ -58,7 +62,8 @@ class WorkerSettings:
         if self.name:
             checked_name(self.name, field="name")
         for field in _POSITIVE:
-            if not getattr(self, field) > 0:
+            value = getattr(self, field)
+            if value is not None and not value > 0:
                 raise InvalidArgument(f"`{field}` is not positive", field=field)
         if self.heartbeat_interval * 3 > self.rescue_window:
             raise InvalidArgument(
@@ -77,6 +82,8 @@ _POSITIVE = (
     "reconcile_budget",
     "poll_interval",
     "silent_poll_interval",
+    "application_connections",
+    "shared_pool",
     "operation_timeout",
     "largest_claim",
     "prefetch_horizon",

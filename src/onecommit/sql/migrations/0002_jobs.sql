@@ -6,6 +6,7 @@ language sql immutable strict parallel safe as $$ select (p_chapter % 6)::smalli
 -- Advisory locks use the two-int form; the class is the oid of one of our tables, so that they cannot meet an
 -- application's own locks. store_metadata: the schema lock. lane: one claimer a lane. ready: number generations.
 -- claim: one claim request. worker: an incarnation's claims against its rescue. completion: one attempt.
+-- caller_owned_queue: a queue's enablement against the registration of a worker that lacks the capability.
 create function "@schema@".lock_class(p_relation regclass) returns integer
 language sql immutable strict parallel safe as $$ select (p_relation::oid::bigint)::bit(32)::integer $$;
 
@@ -229,8 +230,15 @@ create table "@schema@".worker (
     started_at timestamptz not null,
     heartbeat_at timestamptz not null,
     oldest_request bigint not null default 1,
-    ended_at timestamptz                            -- retired or declared dead; the row outlives its open claims
+    ended_at timestamptz,                           -- retired or declared dead; the row outlives its open claims
+    caller_owned boolean not null generated always as (coalesce(info -> 'capabilities' ? 'caller_owned_v1', false)) stored
 ) with (fillfactor = 70);
+
+-- Queues that accept caller-owned completion. Apart from queue, whose rows producers may lock for long.
+create table "@schema@".caller_owned_queue (
+    queue text primary key,
+    enabled_at timestamptz not null
+);
 
 create table "@schema@".leader (
     singleton boolean primary key default true check (singleton),

@@ -1,7 +1,7 @@
 -- Guarantee: each committed ready row is handed out exactly once; the same (worker, request) returns the same batches.
 -- Worker. READ COMMITTED only: each look must be a new snapshot taken after its locks.
 -- Locks: schema (shared), request, worker (shared), then lane by lane: lane (try), settled generations (try).
--- Raises OC004, OC006, OC008, 22023.
+-- Raises OC003 (a worker without caller_owned_v1, a queue that is enabled for it), OC004, OC006, OC008, 22023.
 create or replace function "@schema@".claim_jobs(p_worker bigint, p_request bigint, p_queue text, p_limit integer,
     p_lifetime_us bigint, p_sleep boolean, p_epoch bigint) returns setof "@schema@".claimed_batch
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -9,6 +9,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off 
 declare
     v_now timestamptz;
     v_paused boolean;
+    v_refused boolean;
     v_lane "@schema@".lane;
     v_claim record;
     v_left integer := p_limit;
@@ -30,7 +31,13 @@ begin
         return;
     end if;
     perform "@schema@".mark_sleeper(p_queue, p_sleep);
-    select q.paused into v_paused from "@schema@".queue q where q.queue = p_queue;
+    select q.paused,
+           exists (select from "@schema@".worker w where w.worker = p_worker and not w.caller_owned)
+           and exists (select from "@schema@".caller_owned_queue e where e.queue = p_queue)
+    into v_paused, v_refused from "@schema@".queue q where q.queue = p_queue;
+    if v_refused then
+        perform "@schema@".refuse_incapable();
+    end if;
     if v_paused then
         return query select s.* from "@schema@".claim_summary('paused') s;
         return;

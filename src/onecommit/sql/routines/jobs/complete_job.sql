@@ -1,7 +1,7 @@
 -- Guarantee: the caller's writes and the completion of this exact attempt commit together, or the call raises and takes
 -- the transaction down. No exception block: an error here must abort the caller's transaction.
 -- Finalizer. Locks: schema (shared), attempt, completion key or lease row, unique_key and progress rows.
--- Raises OC001 (stale or foreign token), OC002 (savepoint), OC004 (epoch), OC005 (transaction too old), 22023,
+-- Raises OC001 (stale or foreign token), OC002 (savepoint), OC003 (queue not enabled), OC004 (epoch), OC005 (too old), 22023,
 -- 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
 create or replace function "@schema@".complete_job(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer, progress jsonb) returns "@schema@".finalization_receipt
@@ -40,12 +40,15 @@ begin
     select m.finalization_max_age as max_age,
            (select g.data from "@schema@".progress g where g.job_id = complete_job.job_id) as progress,
            (select r.options ? 'unique' from "@schema@".ready r
-            where r.slot = v_slot and r.lane = v_attempt.lane and r.seq = v_attempt.seq) as keyed
+            where r.slot = v_slot and r.lane = v_attempt.lane and r.seq = v_attempt.seq) as keyed,
+           exists (select from "@schema@".caller_owned_queue e where e.queue = coalesce(
+               (select l.queue from "@schema@".lane l where l.lane = v_attempt.lane),
+               (select l.queue from "@schema@".lease l where l.job_id = complete_job.job_id))) as enabled
     into v_about from "@schema@".store_metadata m where m.singleton;
     v_now := "@schema@".store_now();
-    if v_attempt.epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass)
+    if not v_about.enabled or v_attempt.epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass)
         or transaction_timestamp() < greatest(v_attempt.claimed_at, v_now - v_about.max_age) then
-        perform "@schema@".refuse_finalizer(v_attempt.epoch);
+        perform "@schema@".refuse_finalizer(v_attempt.epoch, v_about.enabled);
     end if;
     if complete_job.progress is not null or v_about.progress is not null then
         v_detail := json_build_object('progress', coalesce(complete_job.progress::json, v_about.progress))::text;

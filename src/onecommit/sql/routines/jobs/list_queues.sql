@@ -1,7 +1,7 @@
 -- Every queue with its lanes and counts. ready and running are counted, so this reads the open part of the ring.
 -- Reader. Read-only.
 create or replace function "@schema@".list_queues()
-returns table (queue text, paused boolean, lanes integer, ready bigint, scheduled bigint, dead bigint, running bigint)
+returns table (queue text, paused boolean, lanes integer, ready bigint, scheduled bigint, dead bigint, running bigint, caller_owned boolean)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
@@ -20,7 +20,8 @@ begin
         select q.queue, q.paused, (select count(*)::integer from "@schema@".lane l where l.queue = q.queue),
                coalesce(n.ready, 0), (select count(*) from "@schema@".scheduled s where s.queue = q.queue),
                (select count(*) from "@schema@".dead_letter d where d.queue = q.queue),
-               coalesce(n.running, 0) + (select count(*) from "@schema@".lease l where l.queue = q.queue)
+               coalesce(n.running, 0) + (select count(*) from "@schema@".lease l where l.queue = q.queue),
+               exists (select from "@schema@".caller_owned_queue e where e.queue = q.queue)
         from "@schema@".queue q left join counted n on n.queue = q.queue
         order by q.queue;
 end $$;

@@ -35,6 +35,7 @@ begin
     more := rescued >= least(p_limit, 500);
     if not more then
         perform "@schema@".forget_workers();
+        perform "@schema@".enable_caller_owned();
     end if;
     return next;
 end $$;

@@ -1,0 +1,19 @@
+-- The queues that accept caller-owned completion (enabled_at), and those that live workers would serve so but for others
+-- that do not advertise caller_owned_v1: their names. Reader and worker. Read-only.
+create or replace function "@schema@".finalization_status()
+returns table (queue text, enabled_at timestamptz, waiting_for text[])
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select q.queue, e.enabled_at,
+           array(select w.name from "@schema@".incapable_workers(q.queue) w where e.queue is null) as waiting_for
+    from (
+        select e.queue from "@schema@".caller_owned_queue e
+        union
+        select s.queue
+        from "@schema@".worker w
+        cross join lateral jsonb_array_elements_text(
+            case when jsonb_typeof(w.info -> 'queues') = 'array' then w.info -> 'queues' else '[]' end) s (queue)
+        where w.caller_owned and w.ended_at is null
+    ) q
+    left join "@schema@".caller_owned_queue e on e.queue = q.queue
+    order by q.queue
+$$;
