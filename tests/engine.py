@@ -164,9 +164,28 @@ class Engine:
         )[0]
         return Enqueued(job_ids=row.job_ids, created=row.created)
 
-    def enqueue_one(self, *, queue: str | None = None, **options: Any) -> int:
-        """The id of one new job."""
-        return self.enqueue(queue=queue, options=options or None).job_ids[0]
+    def enqueue_one(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = "k",
+        args: str | None = '{"n": 0}',
+        **options: Any,
+    ) -> int:
+        """The id of one new job, by enqueue_job if its options allow."""
+        if options.keys() & {"run_at", "delay_us", "unique"}:
+            return self.enqueue(queue=queue, kinds=[kind], args=[args], options=options).job_ids[0]
+        travelling = {k: v for k, v in options.items() if k not in ("priority", "max_attempts")}
+        rows = self.call(
+            "enqueue_job",
+            p_queue=self.queue if queue is None else queue,
+            p_kind=kind,
+            p_args=args,
+            p_priority=options.get("priority", 2),
+            p_max_attempts=options.get("max_attempts", 20),
+            p_options=json.dumps(travelling) if travelling else None,
+        )
+        return rows[0][0]
 
     # --- workers ---
 

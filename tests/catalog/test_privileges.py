@@ -155,6 +155,7 @@ def test_a_finalizer_completes_and_can_do_nothing_else(store: Store, engine: Eng
 def test_a_hostile_search_path_reaches_no_definer(store: Store, engine: Engine, login: Engine):
     """Temporary objects under the names that the functions use are never looked at."""
     granted = ["complete_job(bigint, bigint, integer, bigint, bigint, integer, jsonb)",
+               "enqueue_job(text, text, text, integer, integer, jsonb, bigint)",
                "enqueue_jobs(text, text[], text[], jsonb, bigint)", "get_job(bigint)",
                "attempt_status(bigint, bigint, integer, bigint, bigint, integer)"]  # fmt: skip
     grant(store, login, *granted)
@@ -166,8 +167,8 @@ def test_a_hostile_search_path_reaches_no_definer(store: Store, engine: Engine, 
     [attempt] = engine.take()
     assert login.status(attempt).state == "open"
     assert login.complete_job(attempt, progress={"a": 1}).outcome == "completed"
-    job = login.enqueue_one()
-    assert login.job(job).state == "ready"
+    for job in (login.enqueue_one(), *login.enqueue().job_ids):
+        assert login.job(job).state == "ready"
 
 
 def test_routines_work_under_an_empty_search_path(engine: Engine):
@@ -192,6 +193,7 @@ def test_the_manifest_is_no_wider_than_its_roles(shared_store: Store):
     """A producer cannot claim, a worker cannot rotate the epoch, a reader cannot write."""
     grants = {name: set(entry["grants"]) for name, entry in capabilities().items()}
     assert {name for name in grants if "producer" in grants[name]} == {
+        "enqueue_job",
         "enqueue_jobs",
         "store_status",
     }

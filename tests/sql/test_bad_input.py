@@ -108,6 +108,73 @@ def test_enqueue_refuses(engine: Engine, case: str):
     assert_untouched(engine)
 
 
+def arguments_of_one(arguments: dict) -> dict | None:
+    """The same mistake in a call of enqueue_job, if it can be made there."""
+    count = arguments.get("count", 1)
+    kinds, args = arguments.get("kinds", ["k"]), arguments.get("args", ["1"])
+    options = arguments.get("options", {})
+    if (count, len(kinds), len(args)) != (1, 1, 1) or not isinstance(options, dict):
+        return None
+    return {"queue": arguments.get("queue"), "kind": kinds[0], "args": args[0], **options}
+
+
+ENQUEUE_ONE = {
+    case: (field, one)
+    for case, (field, arguments) in ENQUEUE.items()
+    if (one := arguments_of_one(arguments)) is not None
+}
+
+
+@pytest.mark.parametrize("case", ENQUEUE_ONE)
+def test_enqueueing_one_refuses(engine: Engine, case: str):
+    """The short way is as strict."""
+    field, arguments = ENQUEUE_ONE[case]
+    error = refused(engine.enqueue_one, **arguments)
+    assert error.sqlstate == "22023"
+    assert re.match(rf"(.*; )?{re.escape(field)}(\[\d+\])?: ", error.diag.message_primary)
+    assert_untouched(engine)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("priority", 0), ("priority", 5), ("priority", None), ("max_attempts", 0), ("max_attempts", -1),
+        ("max_attempts", 32768), ("max_attempts", None),
+        *((field, value) for field, value in OPTION_CASES if field in ("timeout_us", "tags", "trace", "meta")),
+    ],
+)  # fmt: skip
+def test_an_option_of_one_job_refuses(engine: Engine, field: str, value):
+    """By its name, wherever it is checked."""
+    error = refused(engine.enqueue_one, **{field: value})
+    assert error.sqlstate == "22023"
+    assert error.diag.message_primary.startswith(f"{field}:")
+    assert_untouched(engine)
+
+
+@pytest.mark.parametrize("key", ["run_at", "delay_us", "unique", "priority"])
+def test_enqueueing_one_refuses_what_needs_the_long_way(engine: Engine, key: str):
+    """It would be stored and forgotten."""
+    error = refused(
+        engine.call, "enqueue_job", p_queue="q", p_kind="k", p_args="1", p_priority=2,
+        p_max_attempts=1, p_options=json.dumps({key: 1}),
+    )  # fmt: skip
+    assert error.sqlstate == "22023"
+    assert error.diag.message_primary.startswith("options:")
+    assert_untouched(engine)
+
+
+@pytest.mark.parametrize("options", [3, SECRET, [], [{}], True])
+def test_enqueueing_one_refuses_options_that_are_no_object(engine: Engine, options):
+    """Arrays are for many jobs."""
+    error = refused(
+        engine.call, "enqueue_job", p_queue="q", p_kind="k", p_args="1", p_priority=2,
+        p_max_attempts=1, p_options=json.dumps(options),
+    )  # fmt: skip
+    assert error.sqlstate == "22023"
+    assert error.diag.message_primary.startswith("options:")
+    assert_untouched(engine)
+
+
 @pytest.mark.parametrize("form", ["one for all", "one for each"])
 @pytest.mark.parametrize(
     ("field", "value"), OPTION_CASES, ids=[f"{f}={str(v)[:30]}" for f, v in OPTION_CASES]

@@ -15,7 +15,7 @@ from onecommit.app.registration import (
     check_bounds,
 )
 from onecommit.calls.call import Call
-from onecommit.calls.enqueueing import enqueue_job, enqueue_jobs
+from onecommit.calls.enqueueing import enqueue_conditional_job, enqueue_job, enqueue_jobs
 from onecommit.calls.literals import text_array
 from onecommit.domain.job import Enqueued, JobOptions
 from onecommit.domain.queue import checked_name
@@ -73,10 +73,14 @@ class EnqueuePlan:
     def __init__(self, definition: JobDefinition, options: EnqueueOptions = NO_OPTIONS) -> None:
         self.definition = definition
         self._queue = options.queue or definition.queue
-        self._kind = text_array([definition.kind], field="name")
+        self._kind_array = text_array([definition.kind], field="name")
         self._unique = options.unique or definition.unique
         self._options = _job_options(definition, options)
         self._options_text = None if self._options == JobOptions() else _text(self._options)
+        self._priority = self._options.priority or DEFAULT_PRIORITY
+        self._max_attempts = self._options.max_attempts or DEFAULT_MAX_ATTEMPTS
+        self._travelling = _travelling(self._options)
+        self._is_plain = self._unique is None and options.run_at is None and options.delay is None
 
     def one(
         self, positional: tuple[Any, ...], named: dict[str, Any], *, epoch: int
@@ -84,10 +88,22 @@ class EnqueuePlan:
         """The call for one job."""
         arguments = self._bound(positional, named) if positional else named
         text = self.definition.payload.encode(arguments)
+        if self._is_plain:
+            return enqueue_job(
+                self._queue,
+                kind=self.definition.kind,
+                args=text,
+                priority=self._priority,
+                max_attempts=self._max_attempts,
+                options=self._travelling,
+                epoch=epoch,
+            )
         options = self._options_text
         if self._unique is not None:
             options = _text(self._with_unique_key(self._unique, arguments))
-        return enqueue_job(self._queue, kind=self._kind, args=text, options=options, epoch=epoch)
+        return enqueue_conditional_job(
+            self._queue, kind=self._kind_array, args=text, options=options, epoch=epoch
+        )
 
     def many(
         self, items: Iterable[Mapping[str, Any]], *, epoch: int
@@ -101,7 +117,7 @@ class EnqueuePlan:
                 unique = self._unique
                 options = _text([self._with_unique_key(unique, item) for item in chunk])
             yield enqueue_jobs(
-                self._queue, kinds=self._kind, args=texts, options=options, epoch=epoch
+                self._queue, kinds=self._kind_array, args=texts, options=options, epoch=epoch
             )
 
     def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +150,12 @@ def _job_options(definition: JobDefinition, options: EnqueueOptions) -> JobOptio
         timeout_us=microseconds(options.timeout, field="timeout"),
         tags=tuple(options.tags) if options.tags else None,
     )
+
+
+def _travelling(options: JobOptions) -> str | None:
+    """What the handler's worker is told, beside what has a parameter of its own."""
+    travelling = msgspec.structs.replace(options, priority=None, max_attempts=None)
+    return None if travelling == JobOptions() else _text(travelling)
 
 
 def _text(options: JobOptions | list[JobOptions]) -> str:

@@ -50,7 +50,10 @@ def render(routine: Routine, schema: str, paramstyle: Paramstyle) -> str:
     arguments = ", ".join(
         f"{name} => {mark}" for name, mark in zip(routine.parameters, marks, strict=True)
     )
-    return f"select {', '.join(routine.columns)} from {identifier}.{routine.name}({arguments})"  # noqa: S608
+    called = f"{identifier}.{routine.name}({arguments})"
+    if routine.columns == (routine.name,):
+        return f"select {called}"  # a scalar without the cost of a function scan
+    return f"select {', '.join(routine.columns)} from {called}"  # noqa: S608
 
 
 def read_nothing(_: Rows) -> None:

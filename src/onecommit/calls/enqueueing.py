@@ -19,14 +19,43 @@ ENQUEUE_JOBS = Routine(
     ("job_ids", "created"),
 )
 
+ENQUEUE_JOB = Routine(
+    "enqueue_job",
+    {
+        "p_queue": "text",
+        "p_kind": "text",
+        "p_args": "text",
+        "p_priority": "integer",
+        "p_max_attempts": "integer",
+        "p_options": "jsonb",
+        "p_epoch": "bigint",
+    },
+    ("enqueue_job",),
+)
+
 
 def enqueue_job(
+    queue: str,
+    *,
+    kind: str,
+    args: str,
+    priority: int,
+    max_attempts: int,
+    options: str | None,
+    epoch: int,
+) -> Call[Enqueued]:
+    """Enqueue one job without a unique key that may run at once. `args`: a JSON object.
+
+    `options`: what travels with the job as JSON, or None.
+    """
+    arguments = (queue, kind, args, str(priority), str(max_attempts), options, str(epoch))
+    return Call(ENQUEUE_JOB, arguments, _read_job_id)
+
+
+def enqueue_conditional_job(
     queue: str, *, kind: str, args: str, options: str | None, epoch: int
 ) -> Call[Enqueued]:
-    """Enqueue one job. `args`: a JSON object; `options`: a JobOptions as JSON, or None.
-
-    `kind` is the array literal that `text_array` makes of it: a producer has it ready.
-    """
+    """Enqueue one job with a unique key or a time. `kind`: an array literal; `options`: a JobOptions as JSON."""
     arguments = (queue, kind, text_array((args,), field="args"), options, str(epoch))
     return Call(ENQUEUE_JOBS, arguments, _read_one)
 
@@ -56,6 +85,10 @@ def enqueue_jobs(
 def _read_one(rows: Rows) -> Enqueued:
     job_ids, created = rows[0]
     return Enqueued(job_ids[0], created is None or created[0] is not False)
+
+
+def _read_job_id(rows: Rows) -> Enqueued:
+    return Enqueued(rows[0][0])
 
 
 def _read_many(rows: Rows) -> list[Enqueued]:

@@ -15,11 +15,6 @@ begin
     if not "@schema@".enter_runtime(p_epoch) then
         return;
     end if;
-    if cardinality(p_args) = 1 and cardinality(p_kinds) = 1
-        and not coalesce(jsonb_typeof(p_options) = 'array' or p_options ?| '{unique,run_at,delay_us}', false) then
-        job_ids := array["@schema@".enqueue_one(p_queue, p_kinds[1], p_args[1], p_options)];
-        return;
-    end if;
     v_args := "@schema@".check_payloads(p_kinds, p_args);
     v_now := "@schema@".store_now();
     if jsonb_typeof(p_options) = 'array' or p_options ? 'unique' then

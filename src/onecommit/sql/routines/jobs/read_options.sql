@@ -30,11 +30,6 @@ begin
     o_keep_until := p_now
         + "@schema@".option_integer(p_options -> 'unique', 'window_us', 1, 3155760000000000, null) * interval '1 microsecond';
     o_stored := o_stored - '{run_at,delay_us,unique}'::text[];
-    if o_stored - '{timeout_us,tags,trace,meta}'::text[] <> '{}'::jsonb then
-        raise exception 'options: unknown key' using errcode = '22023', hint = 'Known keys: priority, max_attempts, '
-            'run_at, delay_us, timeout_us, unique, tags, trace, meta.';
-    end if;
-    perform "@schema@".option_integer(p_options, 'timeout_us', 1, 3155760000000000, null);
     perform "@schema@".check_stored_options(o_stored);
     if o_unique_key is not null then
         o_stored := o_stored || '{"unique": true}'::jsonb;
