@@ -103,7 +103,7 @@ def test_the_sql_of_a_page_runs(page: str, database: Database):
 def test_the_grants_of_the_page_are_enough_and_no_more(database: Database):
     """A producer enqueues, a finalizer completes; neither can do the other's work, or read a table."""
     (complete,) = WITH_TOKEN.findall(text_of("how-to/write-sql-producers.md"))
-    enqueue, grants = RUNS.findall(text_of("how-to/write-sql-producers.md"))
+    enqueue, enqueue_one, grants = RUNS.findall(text_of("how-to/write-sql-producers.md"))
     enqueue = enqueue.replace("begin;", "").replace("commit;", "")
     with database.connect() as connection:
         token = claim_token(connection)
@@ -112,9 +112,11 @@ def test_the_grants_of_the_page_are_enough_and_no_more(database: Database):
             connection.execute("set local role shop_producer")
             (job_ids, created) = connection.execute(enqueue).fetchone()
             assert (len(job_ids), created) == (2, None)
+            assert connection.execute(enqueue_one).fetchone() > (job_ids[1],)
             refused(connection, "select * from onecommit.ready")
             connection.execute("set local role shop_finalizer")
             refused(connection, enqueue)
+            refused(connection, enqueue_one)
             refused(connection, "select * from onecommit.completion")
             receipt = psycopg.RawCursor(connection).execute(complete, token).fetchone()
             assert receipt[:2] == (1, "completed")
