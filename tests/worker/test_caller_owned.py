@@ -15,12 +15,15 @@ from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt
 from onecommit.errors import StaleAttempt as StaleAttemptError
 from onecommit.telemetry.events import (
+    AbandonedAttempt,
     AttemptFailed,
     CompletedThenRaised,
     NoReceipt,
     ReceiptWithoutCompletion,
+    ResolvedAttempt,
     StaleAttempt,
     UnresolvedAttempt,
+    WorkerDraining,
 )
 
 from tests.proxy import Proxy
@@ -290,6 +293,37 @@ async def test_past_the_budget_a_watcher_names_who_holds_the_attempt_and_goes_on
     await eventually(lambda: not worker._machinery.reconciler.watchers, what="all is decided")
     await worker.drain()
     assert [await ledger.rows(each) for each in (job, other)] == [1, 1]
+
+
+@pytest.mark.parametrize("end", ["decided in time", "left to rescue"])
+async def test_at_shutdown_an_unresolved_attempt_gets_the_drain_budget_and_is_then_left_to_rescue(
+    app, worker_of, events, ledger, end
+):
+    connections = []
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        connection = await psycopg.AsyncConnection.connect(ledger.dsn)
+        connections.append(connection)
+        await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+        return await ctx.complete_in_tx(connection)
+
+    job = await settle.enqueue()
+    in_time = end == "decided in time"
+    worker = await worker_of(reconcile_budget=0.2, drain_budget=30.0 if in_time else 0.2)
+    await events.wait_for(UnresolvedAttempt)
+    stopping = asyncio.ensure_future(worker.stop())
+    await events.wait_for(WorkerDraining)
+    if not in_time:
+        await stopping
+    await connections[0].commit()
+    await connections[0].close()
+
+    assert await stopping == (0 if in_time else 1)
+    assert len(events.of(ResolvedAttempt)) == (1 if in_time else 0)
+    assert [event.job for event in events.of(AbandonedAttempt)] == ([] if in_time else [job.job_id])
+    assert await ledger.rows(job) == 1
+    assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
 
 
 async def test_a_rescued_attempt_can_no_longer_write(app, worker_of, events, ledger, database):

@@ -75,6 +75,38 @@ class Settle(Enum):
 Action = Accept | AskAgain | Settle
 
 
+class Evidence(StrEnum):
+    """The classes by which decided attempts are counted."""
+
+    COMPLETED = "completed"
+    COMPLETED_OTHERWISE = "completed_otherwise"
+    """Completed, although the handler did not return its receipt."""
+    OPEN = "open"
+    PROTOCOL_ERROR = "protocol_error"
+    PROGRAMMING_ERROR = "programming_error"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+def evidence_of(action: Accept | Settle) -> Evidence:
+    """The class of what decided."""
+    match action:
+        case Accept(surprising=surprising):
+            return Evidence.COMPLETED_OTHERWISE if surprising else Evidence.COMPLETED
+        case Settle.AS_HANDLED:
+            return Evidence.OPEN
+        case Settle.AS_PROTOCOL_ERROR:
+            return Evidence.PROTOCOL_ERROR
+        case Settle.AS_PROGRAMMING_ERROR:
+            return Evidence.PROGRAMMING_ERROR
+        case Settle.STALE:
+            return Evidence.STALE
+        case Settle.UNKNOWN:
+            return Evidence.UNKNOWN
+        case unreachable:
+            assert_never(unreachable)
+
+
 def reconcile(handler_exit: HandlerExit, status: AttemptStatus | None) -> Action:
     """The action for this exit and this evidence; None: the database could not be asked."""
     if status is None:

@@ -279,6 +279,23 @@ class UnresolvedAttempt(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAttempt(AttemptEvent):
+    """The watcher of an attempt of unknown outcome has found out what became of it."""
+
+    name = "attempt.resolved"
+    level = logging.INFO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbandonedAttempt(AttemptEvent):
+    """The worker ends before the outcome of a caller-owned attempt is known; rescue decides it."""
+
+    name = "attempt.abandoned"
+    holder_pid: int | None
+    """The backend whose open transaction holds the attempt, if one does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationIgnored(AttemptEvent):
     """A handler was asked to stop and still runs."""
 

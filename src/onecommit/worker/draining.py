@@ -28,9 +28,11 @@ class Shutdown:
         self._settings = settings
         self._hurry = hurry
         self._emit = emit
+        self._loop = asyncio.get_running_loop()
 
     async def drain(self) -> int:
         """Start and claim no more, release what has not started, wait, record, deregister."""
+        deadline = self._loop.time() + self._settings.drain_budget
         unstarted = self._close_stations()
         await self._stop_claiming()
         self._release([*unstarted, *self._close_stations()])
@@ -39,6 +41,7 @@ class Shutdown:
             # Whoever is in a hurry still leaves them a moment: what ends now need not be rescued.
             await self._all_ended(_LAST_BREATH)
             await self._handlers_end(self._settings.cancel_grace)
+        await self._outcomes_known(deadline - self._loop.time())
         abandoned = await self._abandon_the_rest()
         recorded = await _within(_LAST_CALLS, self._parts.completer.settle())
         await self._stop_parts()
@@ -80,7 +83,11 @@ class Shutdown:
 
     async def _handlers_end(self, seconds: float) -> bool:
         """Wait for the handlers, unless somebody is in a hurry; true if all have ended."""
-        ended = asyncio.ensure_future(self._all_ended(seconds))
+        return await self._unless_in_a_hurry(self._all_ended(seconds))
+
+    async def _unless_in_a_hurry(self, waiting: Coroutine[Any, Any, bool]) -> bool:
+        """What was waited for, or false as soon as somebody is in a hurry."""
+        ended = asyncio.ensure_future(waiting)
         hurry = asyncio.ensure_future(self._hurry.wait())
         await asyncio.wait([ended, hurry], return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
@@ -88,6 +95,11 @@ class Shutdown:
             return ended.result()
         ended.cancel()
         return False
+
+    async def _outcomes_known(self, seconds: float) -> None:
+        """Let attempts of unknown outcome be decided in what is left of the budget."""
+        known = self._parts.reconciler.settle(timeout=max(seconds, _LAST_BREATH))
+        await self._unless_in_a_hurry(known)
 
     async def _all_ended(self, seconds: float) -> bool:
         stations = self._parts.stations.values()

@@ -1,6 +1,7 @@
 """Asks the store what became of caller-owned attempts, and acts on the evidence alone."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, assert_never
 
@@ -12,8 +13,10 @@ from onecommit.domain.evidence import (
     Accept,
     AskAgain,
     AttemptStatus,
+    Evidence,
     HandlerExit,
     Settle,
+    evidence_of,
     reconcile,
 )
 from onecommit.domain.identity import Epoch
@@ -22,10 +25,12 @@ from onecommit.domain.token import FinalizationReceipt
 from onecommit.errors import StoreUnavailable
 from onecommit.store.async_store import AsyncStore
 from onecommit.telemetry.events import (
+    AbandonedAttempt,
     CompletedThenRaised,
     Emit,
     NoReceipt,
     ReceiptWithoutCompletion,
+    ResolvedAttempt,
     StaleAttempt,
     UnknownOutcome,
     UnresolvedAttempt,
@@ -57,13 +62,20 @@ class Reconciler:
         emit: Emit,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        self.completed = 0
+        self.decided: Counter[Evidence] = Counter()
+        """How many attempts were decided by each kind of evidence."""
+        self._unresolved: set[Case] = set()
         self._store = store
         self._epoch = epoch
         self._requests = requests
         self._budget = budget
         self._emit = emit
         self._watchers = Tasks(on_error=on_error)
+
+    @property
+    def completed(self) -> int:
+        """Attempts that were found completed."""
+        return self.decided[Evidence.COMPLETED] + self.decided[Evidence.COMPLETED_OTHERWISE]
 
     @property
     def watchers(self) -> int:
@@ -83,13 +95,28 @@ class Reconciler:
 
     def watch(self, case: "Case") -> None:
         """Decide an attempt that keeps no slot any more."""
-        self._watchers.spawn(self._resolve(case), name="onecommit:watcher")
+        self._watchers.spawn(self._watch(case), name="onecommit:watcher")
+
+    async def settle(self, *, timeout: float) -> bool:
+        """Wait until every watched attempt is decided; false if that takes longer than `timeout`."""
+        return await self._watchers.wait(timeout=timeout)
 
     async def abandon(self) -> int:
         """Stop watching; what is still unknown is left to rescue. Returns how many there were."""
-        count = len(self._watchers)
+        abandoned = list(self._unresolved)
         await self._watchers.cancel(timeout=1.0)
-        return count
+        for case in abandoned:
+            self._emit(AbandonedAttempt(**names_of(case.attempt), holder_pid=case.holder_pid))
+        return len(abandoned)
+
+    async def _watch(self, case: "Case") -> None:
+        self._unresolved.add(case)
+        try:
+            await self._resolve(case)
+        finally:
+            self._unresolved.discard(case)
+        if case.unresolved:
+            self._emit(ResolvedAttempt(**names_of(case.attempt)))
 
     async def _resolve(self, case: "Case") -> None:
         pause = _FIRST_PAUSE
@@ -115,6 +142,7 @@ class Reconciler:
             case unreachable:
                 assert_never(unreachable)
         self._requests.closed([case.attempt])
+        self.decided[evidence_of(action)] += 1
         return True
 
     async def _ask(self, attempt: Attempt) -> AttemptStatus | None:
@@ -136,6 +164,7 @@ class Reconciler:
         if losses:
             return False  # something was decided meanwhile: ask what
         self._requests.closed([case.attempt])
+        self.decided[evidence_of(settle)] += 1
         return True
 
     def _report_mistake(self, case: "Case", settle: Settle) -> None:
@@ -151,7 +180,6 @@ class Reconciler:
             case.report()
 
     def _accept(self, case: "Case", *, surprising: bool) -> None:
-        self.completed += 1
         if surprising:
             names = names_of(case.attempt)
             self._emit(CompletedThenRaised(**names, exit=case.exit.name.lower()))
@@ -162,6 +190,7 @@ class Reconciler:
             self._emit(StaleAttempt(**names_of(case.attempt), wanted=wanted))
 
     def _report_unresolved(self, case: "Case", waited: float) -> None:
+        case.unresolved = True
         self._emit(
             UnresolvedAttempt(
                 **names_of(case.attempt),
@@ -184,6 +213,8 @@ class Case:
         self.report: Callable[[], None] = lambda: None
         """Says that the handler failed, once it is known that this decides."""
         self.reported = False
+        self.unresolved = False
+        """It was reported that the budget was used up."""
         self.holder_pid: int | None = None
 
 
