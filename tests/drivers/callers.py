@@ -1,7 +1,7 @@
 """The ways in which an application holds a transaction: one small harness for each driver."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 import asyncpg
@@ -11,36 +11,58 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from onecommit.app.job import Job
+from onecommit.domain.token import FinalizationReceipt
+
+Inside = Callable[[], Awaitable[Any]]
+
 
 class Caller(Protocol):
-    """An application's connection."""
+    """An application's connection, its driver, and how its users write what they write."""
 
-    connection: Any
     is_async: bool
 
     async def begin(self) -> None:
         """Open the transaction, where the first statement does not."""
 
     async def execute(self, statement: str) -> None: ...
-    async def commit(self) -> None: ...
+    async def commit(self) -> None:
+        """Commit; raises if the driver, or what it returned, tells that nothing was committed."""
+
     async def rollback(self) -> None: ...
-    async def savepoint(self, inside: Callable[[], Awaitable[Any]]) -> None:
+    async def close(self) -> None:
+        """Close the connection itself, a session's too."""
+
+    async def savepoint(self, inside: Inside) -> None:
         """Run something inside the savepoint that the driver's users would write."""
 
+    async def enqueue(self, job: Job, *items: dict[str, Any]) -> list[int]:
+        """Enqueue a job for each item; return their ids."""
 
-class _BeginsByItself:
-    async def begin(self) -> None:
-        """The first statement begins the transaction."""
+    async def complete(self, context: Any) -> FinalizationReceipt:
+        """Complete the attempt as a handler that uses this driver does."""
 
 
-class PsycopgCaller(_BeginsByItself):
+class PythonCaller(Caller, Protocol):
+    """One whose driver has an adapter."""
+
+    connection: Any
+
+    async def autocommit(self) -> None:
+        """Have each statement commit by itself."""
+
+    async def block(self, inside: Inside) -> None:
+        """Run something inside the transaction block that the driver's users would write."""
+
+
+class _SyncCaller:
     is_async = False
 
-    def __init__(self, connection: psycopg.Connection) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    async def execute(self, statement: str) -> None:
-        self.connection.execute(statement)
+    async def begin(self) -> None:
+        """The first statement begins the transaction."""
 
     async def commit(self) -> None:
         self.connection.commit()
@@ -48,19 +70,27 @@ class PsycopgCaller(_BeginsByItself):
     async def rollback(self) -> None:
         self.connection.rollback()
 
-    async def savepoint(self, inside) -> None:
-        with self.connection.transaction():
-            await inside()
+    async def close(self) -> None:
+        self.connection.close()
+
+    async def enqueue(self, job: Job, *items: dict[str, Any]) -> list[int]:
+        producer = job.in_tx(self.connection)
+        if len(items) == 1:
+            return [producer.enqueue(**items[0]).job_id]
+        return [enqueued.job_id for enqueued in producer.enqueue_many(items)]
+
+    async def complete(self, context: Any) -> FinalizationReceipt:
+        return context.complete_in_tx(self.connection)
 
 
-class AsyncPsycopgCaller(_BeginsByItself):
+class _AsyncCaller:
     is_async = True
 
-    def __init__(self, connection: psycopg.AsyncConnection) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    async def execute(self, statement: str) -> None:
-        await self.connection.execute(statement)
+    async def begin(self) -> None:
+        """The first statement begins the transaction."""
 
     async def commit(self) -> None:
         await self.connection.commit()
@@ -68,38 +98,68 @@ class AsyncPsycopgCaller(_BeginsByItself):
     async def rollback(self) -> None:
         await self.connection.rollback()
 
-    async def savepoint(self, inside) -> None:
+    async def close(self) -> None:
+        await self.connection.close()
+
+    async def enqueue(self, job: Job, *items: dict[str, Any]) -> list[int]:
+        producer = job.in_tx(self.connection)
+        if len(items) == 1:
+            return [(await producer.enqueue(**items[0])).job_id]
+        return [enqueued.job_id for enqueued in await producer.enqueue_many(items)]
+
+    async def complete(self, context: Any) -> FinalizationReceipt:
+        return await context.complete_in_tx(self.connection)
+
+
+class PsycopgCaller(_SyncCaller):
+    async def execute(self, statement: str) -> None:
+        self.connection.execute(statement)
+
+    async def autocommit(self) -> None:
+        self.connection.autocommit = True
+
+    async def block(self, inside: Inside) -> None:
+        with self.connection.transaction():
+            await inside()
+
+    savepoint = block  # the same call, if a transaction is open
+
+
+class AsyncPsycopgCaller(_AsyncCaller):
+    async def execute(self, statement: str) -> None:
+        await self.connection.execute(statement)
+
+    async def autocommit(self) -> None:
+        await self.connection.set_autocommit(True)
+
+    async def block(self, inside: Inside) -> None:
         async with self.connection.transaction():
             await inside()
 
+    savepoint = block
 
-class Psycopg2Caller(_BeginsByItself):
-    is_async = False
 
-    def __init__(self, connection) -> None:
-        self.connection = connection
-
+class Psycopg2Caller(_SyncCaller):
     async def execute(self, statement: str) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(statement)
 
-    async def commit(self) -> None:
-        self.connection.commit()
+    async def autocommit(self) -> None:
+        self.connection.autocommit = True
 
-    async def rollback(self) -> None:
-        self.connection.rollback()
+    async def block(self, inside: Inside) -> None:
+        with self.connection:
+            await inside()
 
-    async def savepoint(self, inside) -> None:
+    async def savepoint(self, inside: Inside) -> None:
         await self.execute("savepoint ours")
         await inside()
         await self.execute("release savepoint ours")
 
 
-class AsyncpgCaller:
-    is_async = True
-
-    def __init__(self, connection) -> None:
-        self.connection = connection
+class AsyncpgCaller(_AsyncCaller):
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
         self._transaction = connection.transaction()
 
     async def begin(self) -> None:
@@ -114,54 +174,73 @@ class AsyncpgCaller:
     async def rollback(self) -> None:
         await self._transaction.rollback()
 
-    async def savepoint(self, inside) -> None:
+    async def autocommit(self) -> None:
+        """It is unless a transaction was begun."""
+
+    async def block(self, inside: Inside) -> None:
         async with self.connection.transaction():
             await inside()
 
+    savepoint = block
 
-class SqlalchemyCaller(_BeginsByItself):
-    is_async = False
 
-    def __init__(self, connection: sqlalchemy.Connection | Session) -> None:
-        self.connection = connection
-
+class SqlalchemyCaller(_SyncCaller):
     async def execute(self, statement: str) -> None:
         self.connection.execute(sqlalchemy.text(statement))
 
-    async def commit(self) -> None:
-        self.connection.commit()
+    async def close(self) -> None:
+        """A Session that is closed may be used again; its connection may not."""
+        given = self.connection
+        (given.connection() if isinstance(given, Session) else given).close()
 
-    async def rollback(self) -> None:
-        self.connection.rollback()
+    async def autocommit(self) -> None:
+        given = self.connection
+        options = {"isolation_level": "AUTOCOMMIT"}
+        if isinstance(given, Session):
+            given.connection(execution_options=options)
+        else:
+            given.execution_options(**options)
 
-    async def savepoint(self, inside) -> None:
+    async def block(self, inside: Inside) -> None:
+        with self.connection.begin():
+            await inside()
+
+    async def savepoint(self, inside: Inside) -> None:
         with self.connection.begin_nested():
             await inside()
 
 
-class AsyncSqlalchemyCaller(_BeginsByItself):
-    is_async = True
-
-    def __init__(self, connection) -> None:
-        self.connection = connection
-
+class AsyncSqlalchemyCaller(_AsyncCaller):
     async def execute(self, statement: str) -> None:
         await self.connection.execute(sqlalchemy.text(statement))
 
-    async def commit(self) -> None:
-        await self.connection.commit()
+    async def close(self) -> None:
+        given = self.connection
+        await (await given.connection() if isinstance(given, AsyncSession) else given).close()
 
-    async def rollback(self) -> None:
-        await self.connection.rollback()
+    async def autocommit(self) -> None:
+        given = self.connection
+        options = {"isolation_level": "AUTOCOMMIT"}
+        if isinstance(given, AsyncSession):
+            await given.connection(execution_options=options)
+        else:
+            await given.execution_options(**options)
 
-    async def savepoint(self, inside) -> None:
+    async def block(self, inside: Inside) -> None:
+        async with self.connection.begin():
+            await inside()
+
+    async def savepoint(self, inside: Inside) -> None:
         async with self.connection.begin_nested():
             await inside()
 
 
+Opened = Callable[[str], AbstractAsyncContextManager[Caller]]
+
+
 @asynccontextmanager
-async def psycopg_sync(dsn: str) -> AsyncIterator[Caller]:
-    with psycopg.connect(dsn) as connection:
+async def psycopg_sync(dsn: str, **options: Any) -> AsyncIterator[Caller]:
+    with psycopg.connect(dsn, **options) as connection:
         yield PsycopgCaller(connection)
 
 
@@ -172,8 +251,8 @@ async def psycopg_sync_dict_rows(dsn: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def psycopg_async(dsn: str) -> AsyncIterator[Caller]:
-    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+async def psycopg_async(dsn: str, **options: Any) -> AsyncIterator[Caller]:
+    async with await psycopg.AsyncConnection.connect(dsn, **options) as connection:
         yield AsyncPsycopgCaller(connection)
 
 
@@ -187,8 +266,8 @@ async def psycopg2_plain(dsn: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def asyncpg_plain(dsn: str) -> AsyncIterator[Caller]:
-    connection = await asyncpg.connect(dsn)
+async def asyncpg_plain(dsn: str, **options: Any) -> AsyncIterator[Caller]:
+    connection = await asyncpg.connect(dsn, **options)
     try:
         yield AsyncpgCaller(connection)
     finally:
@@ -196,18 +275,18 @@ async def asyncpg_plain(dsn: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def asyncpg_pool(dsn: str) -> AsyncIterator[Caller]:
+async def asyncpg_pool(dsn: str, **options: Any) -> AsyncIterator[Caller]:
     async with (
-        asyncpg.create_pool(dsn, min_size=0, max_size=1) as pool,
+        asyncpg.create_pool(dsn, min_size=0, max_size=1, **options) as pool,
         pool.acquire() as connection,
     ):
         yield AsyncpgCaller(connection)
 
 
-def sqlalchemy_sync(driver: str, *, session: bool):
+def sqlalchemy_sync(driver: str, *, session: bool, **options: Any) -> Opened:
     @asynccontextmanager
     async def opened(dsn: str) -> AsyncIterator[Caller]:
-        engine = sqlalchemy.create_engine(dsn.replace("postgresql://", f"postgresql+{driver}://"))
+        engine = sqlalchemy.create_engine(_url(dsn, driver), **options)
         try:
             with Session(engine) if session else engine.connect() as connection:
                 yield SqlalchemyCaller(connection)
@@ -217,10 +296,10 @@ def sqlalchemy_sync(driver: str, *, session: bool):
     return opened
 
 
-def sqlalchemy_async(driver: str, *, session: bool):
+def sqlalchemy_async(driver: str, *, session: bool, **options: Any) -> Opened:
     @asynccontextmanager
     async def opened(dsn: str) -> AsyncIterator[Caller]:
-        engine = create_async_engine(dsn.replace("postgresql://", f"postgresql+{driver}://"))
+        engine = create_async_engine(_url(dsn, driver), **options)
         try:
             async with AsyncSession(engine) if session else engine.connect() as connection:
                 yield AsyncSqlalchemyCaller(connection)
@@ -230,7 +309,11 @@ def sqlalchemy_async(driver: str, *, session: bool):
     return opened
 
 
-CALLERS = {
+def _url(dsn: str, driver: str) -> str:
+    return dsn.replace("postgresql://", f"postgresql+{driver}://")
+
+
+PYTHON_CALLERS: dict[str, Opened] = {
     "psycopg": psycopg_sync,
     "psycopg-dict-rows": psycopg_sync_dict_rows,
     "psycopg-async": psycopg_async,
@@ -244,4 +327,7 @@ CALLERS = {
     "sqlalchemy-asyncpg-session": sqlalchemy_async("asyncpg", session=True),
     "sqlalchemy-psycopg-async": sqlalchemy_async("psycopg", session=False),
     "sqlalchemy-psycopg-async-session": sqlalchemy_async("psycopg", session=True),
+}
+ASYNC_CALLERS = {
+    name: opened for name, opened in PYTHON_CALLERS.items() if "asyncpg" in name or "async" in name
 }

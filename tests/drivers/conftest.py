@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -10,6 +11,7 @@ from onecommit import App, CallerOwnedJobContext, FinalizationReceipt, SyncCalle
 from onecommit.app.job import Job
 from onecommit.calls.attempts import claim_jobs
 from onecommit.calls.finalization import attempt_status
+from onecommit.calls.operators import CANCEL_JOBS, on_jobs
 from onecommit.calls.workers import register_worker
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.evidence import AttemptState, AttemptStatus
@@ -17,7 +19,8 @@ from onecommit.domain.worker import WorkerInfo
 from onecommit.store.async_store import AsyncStore
 
 from tests.clusters import Cluster, Database
-from tests.drivers.callers import CALLERS, Caller
+from tests.drivers.callers import PYTHON_CALLERS, Caller, PythonCaller
+from tests.drivers.django_callers import DJANGO_CALLERS
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,13 @@ class Application:
     async def is_open(self, context) -> bool:
         """Whether the attempt is still to be completed."""
         return (await self.status(context)).state is AttemptState.OPEN
+
+    async def cancel(self, context) -> None:
+        """Have an operator close the attempt, so that it is stale."""
+        epoch = self.store.epoch
+        await self.store.run(
+            on_jobs(CANCEL_JOBS, [context.job_id], actor="test", reason="test", epoch=epoch)
+        )
 
     def entries(self) -> set[str]:
         """The business rows that are committed."""
@@ -133,8 +143,37 @@ async def application(shared_database: Database) -> AsyncIterator[Application]:
         )
 
 
-@pytest.fixture(params=CALLERS.values(), ids=CALLERS.keys())
+WITH_ADAPTER = PYTHON_CALLERS | DJANGO_CALLERS
+
+
+@pytest.fixture(params=WITH_ADAPTER.values(), ids=WITH_ADAPTER.keys())
 async def caller(request, application: Application) -> AsyncIterator[Caller]:
     """A caller's connection through one of the supported drivers."""
     async with request.param(application.database.dsn) as opened:
         yield opened
+
+
+@pytest.fixture(params=WITH_ADAPTER.values(), ids=WITH_ADAPTER.keys())
+async def python_caller(request, application: Application) -> AsyncIterator[PythonCaller]:
+    """A caller's connection through one of the drivers that have an adapter."""
+    async with request.param(application.database.dsn) as opened:
+        yield opened
+
+
+async def write(caller: Caller) -> str:
+    """Begin the caller's transaction and write one business row."""
+    await caller.begin()
+    return await add_entry(caller)
+
+
+async def add_entry(caller: Caller) -> str:
+    """Write one business row."""
+    entry = uuid4().hex
+    await caller.execute(f"insert into ledger values ('{entry}')")
+    return entry
+
+
+async def assert_cannot_commit(caller: Caller) -> None:
+    """Whatever the driver says to commit, nothing of the transaction may become visible."""
+    with pytest.raises(Exception):  # noqa: B017, PT011  each driver has its own error
+        await caller.commit()

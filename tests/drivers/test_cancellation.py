@@ -11,16 +11,14 @@ import pytest
 from onecommit.calls.call import Paramstyle, render
 from onecommit.calls.finalization import complete_job
 
-from tests.drivers.callers import CALLERS, Caller
+from tests.drivers.callers import ASYNC_CALLERS, Caller
 from tests.drivers.conftest import Application
 from tests.observe import PATIENCE_SECONDS, PAUSE_SECONDS, wait_until_blocked
 
 pytestmark = pytest.mark.pg
 
-ASYNC = {name: opened for name, opened in CALLERS.items() if "asyncpg" in name or "async" in name}
 
-
-@pytest.fixture(params=ASYNC.values(), ids=ASYNC.keys())
+@pytest.fixture(params=ASYNC_CALLERS.values(), ids=ASYNC_CALLERS.keys())
 async def async_caller(request, application: Application) -> AsyncIterator[Caller]:
     async with request.param(application.database.dsn) as opened:
         yield opened

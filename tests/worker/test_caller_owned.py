@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -362,3 +363,35 @@ async def test_a_rescued_attempt_can_no_longer_write(app, worker_of, events, led
     assert (stale.job, stale.run_lease) == (job.job_id, 1)
     assert await ledger.rows(job) == 1
     assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
+
+
+@pytest.mark.parametrize("trap", ["savepoint", "stale"])
+async def test_the_report_names_the_refusal_and_not_what_the_driver_says_of_it(
+    app, worker_of, events, ledger, database, trap, caplog
+):
+    """The block of asyncpg ends with an error of its own, because its connection is closed."""
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        async with (
+            asyncpg.create_pool(ledger.dsn, min_size=0) as pool,
+            pool.acquire() as connection,
+        ):
+            if trap == "stale":
+                await app.jobs.cancel(ctx.job_id, actor="test", reason="test")
+            async with connection.transaction():
+                await connection.execute("insert into ledger values ($1)", ctx.job_id)
+                if trap == "savepoint":
+                    async with connection.transaction():
+                        return await ctx.complete_in_tx(connection)
+                return await ctx.complete_in_tx(connection)
+
+    job = await settle.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    assert await ledger.rows(job) == 0
+    failed = [event.failure for event in events.of(AttemptFailed)]
+    assert failed == (["SavepointRefused"] if trap == "savepoint" else [])
+    state = (await app.jobs.get(job.job_id)).state
+    assert state is (JobState.SCHEDULED if trap == "savepoint" else JobState.CANCELLED)
+    assert [record for record in caplog.records if record.name.startswith("asyncpg")] == []

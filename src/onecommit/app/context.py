@@ -16,6 +16,7 @@ from onecommit.drivers.driver import (
     async_driver_for,
     sync_driver_for,
 )
+from onecommit.errors import StaleAttempt
 
 _logger = logging.getLogger("onecommit.job")
 
@@ -133,14 +134,38 @@ class SyncJobContext(_Context):
         self._port.flush_progress_from_thread(self._attempt)
 
 
+class _Finalization:
+    """What `complete_in_tx` has come to so far."""
+
+    __slots__ = ("error", "receipt")
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.receipt: FinalizationReceipt | None = None
+
+    def succeeded(self, receipt: FinalizationReceipt) -> FinalizationReceipt:
+        self.error = None
+        self.receipt = receipt
+        return receipt
+
+    def failed(self, error: BaseException) -> None:
+        """Take note of the error; it says so itself if this was a second completion."""
+        self.error = error
+        if isinstance(error, StaleAttempt) and self.receipt is not None:
+            error.args = (
+                "complete_in_tx was called a second time, and the attempt is not open any more",
+            )
+            error.remedy = "Call it once, as the last statement of the transaction."
+
+
 class _Finalizing(_Context):
-    __slots__ = ("_finalization_error",)
+    __slots__ = ("_finalization",)
 
     def __init__(
         self, attempt: Attempt, port: AttemptPort, *, deadline: datetime | None = None
     ) -> None:
         super().__init__(attempt, port, deadline=deadline)
-        self._finalization_error: BaseException | None = None
+        self._finalization = _Finalization()
 
     @property
     def token(self) -> FinalizationToken:
@@ -150,13 +175,21 @@ class _Finalizing(_Context):
     @property
     def finalization_error(self) -> BaseException | None:
         """What the last `complete_in_tx` raised, if it did."""
-        return self._finalization_error
+        return self._finalization.error
 
 
 class CallerOwnedJobContext(_Finalizing):
     """The context of an ``async def`` handler that completes its attempt in its own transaction."""
 
     __slots__ = ()
+
+    @property
+    def sync(self) -> "SyncCallerOwnedJobContext":
+        """The same attempt for code that the handler runs in a thread, on a sync connection."""
+        twin = SyncCallerOwnedJobContext(self._attempt, self._port, deadline=self._deadline)
+        twin._progress = self._progress  # noqa: SLF001 - of the same attempt
+        twin._finalization = self._finalization  # noqa: SLF001
+        return twin
 
     async def flush_progress(self) -> None:
         """Return when the newest progress is stored."""
@@ -178,9 +211,10 @@ class CallerOwnedJobContext(_Finalizing):
         """
         driver = async_driver_for(connection, schema=self._port.schema)
         try:
-            return await driver.run(complete_job(self.token, progress=self._progress))
+            receipt = await driver.run(complete_job(self.token, progress=self._progress))
+            return self._finalization.succeeded(receipt)
         except BaseException as error:
-            self._finalization_error = error
+            self._finalization.failed(error)
             await driver.sever()
             raise
 
@@ -198,8 +232,9 @@ class SyncCallerOwnedJobContext(_Finalizing):
         """Complete this attempt in the open transaction; see `CallerOwnedJobContext`."""
         driver = sync_driver_for(connection, schema=self._port.schema)
         try:
-            return driver.run(complete_job(self.token, progress=self._progress))
+            receipt = driver.run(complete_job(self.token, progress=self._progress))
+            return self._finalization.succeeded(receipt)
         except BaseException as error:
-            self._finalization_error = error
+            self._finalization.failed(error)
             driver.sever()
             raise

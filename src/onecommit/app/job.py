@@ -39,7 +39,8 @@ class Producer(AsyncProducer[P]):
     ) -> AsyncProducer[P] | SyncProducer[P]:
         """Enqueue in the transaction that is open on the connection: the job exists if it commits.
 
-        Takes a connection or session of psycopg, psycopg2, asyncpg or SQLAlchemy. Awaited for an async one.
+        Takes a connection or session of psycopg, psycopg2, asyncpg, SQLAlchemy or Django. Awaited for an
+        async one.
         """
         schema = self._stores.schema
         if is_async_connection(connection):

@@ -1,5 +1,6 @@
 """Completing an attempt in the caller's transaction, and asking what became of it."""
 
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from onecommit.calls.call import Call, Routine, Rows
@@ -14,6 +15,8 @@ from onecommit.domain.token import (
 )
 from onecommit.errors import StaleAttempt
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 _TOKEN = {
     "job_id": "bigint",
     "run_lease": "bigint",
@@ -26,7 +29,14 @@ _TOKEN = {
 COMPLETE_JOB = Routine(
     "complete_job",
     {**_TOKEN, "progress": "jsonb"},
-    ("contract_version", *_TOKEN, "outcome", "finished_at", "transaction_id"),
+    (
+        "contract_version",
+        *_TOKEN,
+        "outcome",
+        # A number, since a connection may turn times into whatever its application likes.
+        "(extract(epoch from finished_at) * 1000000)::bigint",
+        "transaction_id",
+    ),
 )
 ATTEMPT_STATUS = Routine(
     "attempt_status", _TOKEN, ("state", "outcome", "holder_pid", "finished_at")
@@ -45,13 +55,13 @@ def attempt_status(token: FinalizationToken) -> Call[AttemptStatus]:
 
 
 def _read_receipt(token: FinalizationToken, rows: Rows) -> FinalizationReceipt:
-    version, *portable, outcome, finished_at, transaction_id = rows[0]
+    version, *portable, outcome, finished_us, transaction_id = rows[0]
     if PortableToken(*portable) != token.portable:
         raise StaleAttempt("the store answered for another attempt")
     evidence = ReceiptEvidence(
         contract_version=version,
         outcome=Outcome(outcome),
-        finished_at=finished_at,
+        finished_at=_EPOCH + timedelta(microseconds=finished_us),
         transaction_id=transaction_id,
     )
     return issue_receipt(token, evidence)

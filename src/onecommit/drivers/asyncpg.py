@@ -1,11 +1,17 @@
 """asyncpg, also through its pool's proxy."""
 
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import asyncpg
 
 from onecommit.calls.call import Call, Paramstyle, render
-from onecommit.drivers.transaction import no_transaction, refusal_of
+from onecommit.drivers.transaction import (
+    busy_connection,
+    closed_connection,
+    no_transaction,
+    refusal_of,
+)
 
 T = TypeVar("T")
 
@@ -19,14 +25,31 @@ class AsyncpgDriver:
 
     async def run(self, call: Call[T]) -> T:
         """Run the call inside the open transaction."""
-        if not self._connection.is_in_transaction():
-            raise no_transaction("`async with connection.transaction():`")
+        self._require_transaction()
         statement = render(call.routine, self._schema, Paramstyle.NUMERIC)
         try:
             return call.read(await self._connection.fetch(statement, *call.arguments))
         except asyncpg.PostgresError as error:
             raise refusal_of(error, doing=call.routine.name) or error from error
+        except asyncpg.InterfaceError as error:
+            raise busy_connection() if _says_busy(error) else error from error
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
-        self._connection.terminate()
+        with suppress(asyncpg.InterfaceError):  # it went back to its pool, which has rolled back
+            self._connection.terminate()
+
+    def _require_transaction(self) -> None:
+        try:
+            closed = self._connection.is_closed()
+        except asyncpg.InterfaceError as error:  # of a pool that has taken it back
+            raise closed_connection() from error
+        if closed:
+            raise closed_connection()
+        if not self._connection.is_in_transaction():
+            raise no_transaction("`async with connection.transaction():`")
+
+
+def _says_busy(error: asyncpg.InterfaceError) -> bool:
+    # This one has no class of its own.
+    return "another operation is in progress" in str(error)

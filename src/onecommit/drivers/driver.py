@@ -19,7 +19,7 @@ class AsyncCallerConnection(Protocol):
 
 
 class SyncCallerConnection(Protocol):
-    """An open sync connection or session: psycopg, psycopg2 or SQLAlchemy."""
+    """An open sync connection or session: psycopg, psycopg2, SQLAlchemy or Django."""
 
     def close(self) -> None:
         """Told apart from an async connection by what this returns."""
@@ -52,6 +52,9 @@ _ADAPTERS = {
     ("psycopg2", "connection"): ("psycopg2", "Psycopg2Driver", False),
     ("asyncpg", "Connection"): ("asyncpg", "AsyncpgDriver", True),
     ("asyncpg", "PoolConnectionProxy"): ("asyncpg", "AsyncpgDriver", True),
+    # `django.db.connection` stands for the thread's `connections["default"]`.
+    ("django", "ConnectionProxy"): ("django", "DjangoDriver", False),
+    ("django", "BaseDatabaseWrapper"): ("django", "DjangoDriver", False),
     ("sqlalchemy", "AsyncConnection"): ("sqlalchemy", "AsyncSqlalchemyDriver", True),
     ("sqlalchemy", "AsyncSession"): ("sqlalchemy", "AsyncSqlalchemyDriver", True),
     ("sqlalchemy", "async_scoped_session"): ("sqlalchemy", "AsyncSqlalchemyDriver", True),
@@ -59,7 +62,7 @@ _ADAPTERS = {
     ("sqlalchemy", "Session"): ("sqlalchemy", "SqlalchemyDriver", False),
     ("sqlalchemy", "scoped_session"): ("sqlalchemy", "SqlalchemyDriver", False),
 }
-_SUPPORTED = "psycopg, psycopg2, asyncpg or SQLAlchemy"
+_SUPPORTED = "psycopg, psycopg2, asyncpg, SQLAlchemy or Django"
 
 
 def async_driver_for(connection: AsyncCallerConnection, *, schema: str) -> AsyncDriver:

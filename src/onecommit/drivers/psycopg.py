@@ -3,11 +3,18 @@
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from onecommit.calls.call import Call, Paramstyle, render
-from onecommit.drivers.transaction import aborted_transaction, no_transaction, refusal_of
+from onecommit.drivers.transaction import (
+    aborted_transaction,
+    busy_connection,
+    closed_connection,
+    in_pipeline,
+    no_transaction,
+    refusal_of,
+)
 
 T = TypeVar("T")
 
@@ -61,9 +68,17 @@ class PsycopgDriver:
 def _require_transaction(
     connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
 ) -> None:
-    status = connection.info.transaction_status
-    # Without autocommit the driver begins a transaction with the first statement: this one may be it.
-    if status == TransactionStatus.IDLE and connection.autocommit:
-        raise no_transaction("`with connection.transaction():`")
-    if status == TransactionStatus.INERROR:
-        raise aborted_transaction()
+    if connection.closed:
+        raise closed_connection()
+    if connection.info.pipeline_status != PipelineStatus.OFF:
+        raise in_pipeline()
+    match connection.info.transaction_status:
+        # Without autocommit the driver begins a transaction with the first statement: this one may be it.
+        case TransactionStatus.IDLE if connection.autocommit:
+            raise no_transaction("`with connection.transaction():`")
+        case TransactionStatus.INERROR:
+            raise aborted_transaction()
+        case TransactionStatus.ACTIVE:
+            raise busy_connection()
+        case _:
+            pass

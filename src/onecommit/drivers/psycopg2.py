@@ -6,7 +6,13 @@ import psycopg2
 from psycopg2 import extensions
 
 from onecommit.calls.call import Call, Paramstyle, render
-from onecommit.drivers.transaction import aborted_transaction, no_transaction, refusal_of
+from onecommit.drivers.transaction import (
+    aborted_transaction,
+    busy_connection,
+    closed_connection,
+    no_transaction,
+    refusal_of,
+)
 
 T = TypeVar("T")
 
@@ -34,8 +40,14 @@ class Psycopg2Driver:
         self._connection.close()
 
     def _require_transaction(self) -> None:
-        status = self._connection.info.transaction_status
-        if status == extensions.TRANSACTION_STATUS_IDLE and self._connection.autocommit:
-            raise no_transaction("set `connection.autocommit = False` before them")
-        if status == extensions.TRANSACTION_STATUS_INERROR:
-            raise aborted_transaction()
+        if self._connection.closed:
+            raise closed_connection()
+        match self._connection.info.transaction_status:
+            case extensions.TRANSACTION_STATUS_IDLE if self._connection.autocommit:
+                raise no_transaction("set `connection.autocommit = False` before them")
+            case extensions.TRANSACTION_STATUS_INERROR:
+                raise aborted_transaction()
+            case extensions.TRANSACTION_STATUS_ACTIVE:
+                raise busy_connection()
+            case _:
+                pass

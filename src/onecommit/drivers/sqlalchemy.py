@@ -3,12 +3,17 @@
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 from sqlalchemy.orm import Session, scoped_session
 
 from onecommit.calls.call import Call, Paramstyle, render
-from onecommit.drivers.transaction import no_transaction, refusal_of
+from onecommit.drivers.transaction import (
+    aborted_transaction,
+    closed_connection,
+    no_transaction,
+    refusal_of,
+)
 
 T = TypeVar("T")
 
@@ -25,8 +30,7 @@ class SqlalchemyDriver:
 
     def run(self, call: Call[T]) -> T:
         """Run the call inside the open transaction."""
-        given = self._given
-        connection = self._used = given.connection() if isinstance(given, Session) else given
+        connection = self._used = self._open_connection()
         dbapi_connection: Any = connection.connection.dbapi_connection
         if dbapi_connection.autocommit:
             raise no_transaction("without the AUTOCOMMIT isolation level")
@@ -45,6 +49,18 @@ class SqlalchemyDriver:
         if self._used is not None and not self._used.closed and not self._used.invalidated:
             _close_now(self._used.connection.driver_connection)
             self._used.invalidate()
+
+    def _open_connection(self) -> Connection:
+        given = self._given
+        try:
+            connection = given.connection() if isinstance(given, Session) else given
+        except PendingRollbackError as error:
+            raise aborted_transaction() from error
+        except InvalidRequestError as error:
+            raise closed_connection() from error
+        if connection.closed or connection.invalidated:
+            raise closed_connection()
+        return connection
 
 
 class AsyncSqlalchemyDriver:

@@ -4,6 +4,8 @@ from typing import Any
 
 from onecommit.errors import OnecommitError, SchemaMissing, UsageError, from_sqlstate
 
+_COMPLAINING = ("asyncpg", "psycopg2")
+
 
 def no_transaction(how_to_begin: str) -> UsageError:
     """No transaction is open, so the call would commit alone."""
@@ -21,12 +23,63 @@ def aborted_transaction() -> UsageError:
     )
 
 
+def read_only_transaction() -> UsageError:
+    """The transaction was begun as READ ONLY."""
+    return UsageError(
+        "the transaction is read-only, so nothing can be written in it",
+        remedy="Begin it as READ WRITE, and look for a read replica behind this connection.",
+    )
+
+
+def closed_connection() -> UsageError:
+    """The connection is closed, perhaps by us."""
+    return UsageError(
+        "the connection is closed",
+        remedy="Take another one and begin a new transaction; an error of complete_in_tx closes the connection.",
+    )
+
+
+def busy_connection() -> UsageError:
+    """Two tasks or threads share the connection, so neither knows what its transaction holds."""
+    return UsageError(
+        "another task or thread is using the connection at this moment",
+        remedy="Give each its own connection.",
+    )
+
+
+def in_pipeline() -> UsageError:
+    """The state of the transaction is not known while statements are under way."""
+    return UsageError(
+        "the connection is in pipeline mode",
+        remedy="Leave the pipeline() block first; the transaction may stay open around it.",
+    )
+
+
+def reason_behind(error: BaseException) -> BaseException:
+    """What ended the transaction block, if `error` only says that its connection is closed.
+
+    The blocks of asyncpg and psycopg2 raise InterfaceError then, over the error that they end with.
+    """
+    while (
+        type(error).__name__ == "InterfaceError"
+        and type(error).__module__.partition(".")[0] in _COMPLAINING
+        and error.__context__ is not None
+        and error.__cause__ is None
+    ):
+        error = error.__context__
+    return error
+
+
 def refusal_of(error: Any, *, doing: str) -> OnecommitError | None:
     """Our error for what one of our functions raised, through any driver; None for any other error."""
     sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
     match sqlstate:
         case "3F000" | "42883" | "42P01":  # no such schema, function, table
             return SchemaMissing(f"{doing} is not installed under this schema name")
+        case "25P02":
+            return aborted_transaction()
+        case "25006":
+            return read_only_transaction()
         case "42501":
             return UsageError(
                 f"the login may not use {doing}",

@@ -10,6 +10,7 @@ from onecommit.domain.attempt import Attempt
 from onecommit.domain.closing import Finish
 from onecommit.domain.job import Outcome
 from onecommit.domain.outcome import Unfinished
+from onecommit.drivers.transaction import reason_behind
 from onecommit.errors import InvalidArgument
 from onecommit.telemetry.events import (
     AttemptFailed,
@@ -136,6 +137,8 @@ class Executor:
         """Record how the attempt ended; return when this process owes it nothing more."""
         run.ended = True
         attempt = run.attempt
+        if error is not None:
+            error = reason_behind(error)
         if run.interruption in _DECIDED_WITHOUT_IT:
             self._progress.forget(attempt)
         elif run.kind.caller_owned:
