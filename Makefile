@@ -33,6 +33,7 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## install what is missing: system packages (as root), the locked environment, the project
 	@bash tools/system_packages.sh
+	@bash tools/build_callers.sh $(VENV)
 
 # Touched last: an interrupted installation starts again. Once it exists nothing here needs the network.
 $(STAMP): requirements/dev.lock pyproject.toml

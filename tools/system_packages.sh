@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install the Debian packages the tests need, each only if missing: PostgreSQL 15 (oldest supported
-# major), PgBouncer and Spin.
+# major), PgBouncer, Spin, and the crates of tokio-postgres.
 # As an ordinary user, or elsewhere than Debian, only say what is missing: the tests that need it are then
 # skipped with a reason, except under CI=true, where they fail.
 set -euo pipefail
@@ -11,6 +11,8 @@ command -v spin >/dev/null || missing+=(spin)
 command -v gcc >/dev/null || missing+=(gcc)
 [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
 command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
+command -v cargo >/dev/null || missing+=(cargo)
+[ -d /usr/share/cargo/registry/tokio-postgres-0.7.7 ] || missing+=(librust-tokio-postgres-dev)
 
 [ ${#missing[@]} -gt 0 ] || exit 0
 

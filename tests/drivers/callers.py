@@ -21,6 +21,8 @@ class Caller(Protocol):
     """An application's connection, its driver, and how its users write what they write."""
 
     is_async: bool
+    tells: bool
+    """Whether a commit of a transaction that has failed is told from one that succeeded."""
 
     async def begin(self) -> None:
         """Open the transaction, where the first statement does not."""
@@ -57,6 +59,7 @@ class PythonCaller(Caller, Protocol):
 
 class _SyncCaller:
     is_async = False
+    tells = True
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -85,6 +88,7 @@ class _SyncCaller:
 
 class _AsyncCaller:
     is_async = True
+    tells = True
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

@@ -8,7 +8,7 @@ from onecommit.errors import EpochFenced, SchemaMissing, UsageError
 
 from tests.drivers.callers import Caller, PythonCaller
 from tests.drivers.conftest import (
-    WITH_ADAPTER,
+    CALLERS,
     Application,
     add_entry,
     assert_cannot_commit,
@@ -148,7 +148,7 @@ async def test_an_attempt_of_an_earlier_epoch_cannot_complete(caller, applicatio
     assert entry not in application.entries()
 
 
-@pytest.fixture(params=WITH_ADAPTER.values(), ids=WITH_ADAPTER.keys())
+@pytest.fixture(params=CALLERS.values(), ids=CALLERS.keys())
 def driver(request):
     """How to open a connection of each driver."""
     return request.param
