@@ -1,8 +1,16 @@
-"""The locks of complete_job are taken in the order that its header states, seen in pg_locks one by one."""
+"""One order of locks on every path that ends an attempt, observed step by step.
 
+Application rows, then schema, attempt, completion key or lease, unique keys, progress. Advisory and relation locks are
+read from pg_locks. A row's lock is not there: who holds the row stops the path at it, and rows are tried with NOWAIT.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
 import pytest
 
-from tests.engine import Attempt
+from tests.engine import Attempt, Engine
 from tests.stores import Store
 
 pytestmark = pytest.mark.pg
@@ -14,61 +22,179 @@ select coalesce(array_agg(distinct case when l.locktype = 'advisory' then l.clas
 from pg_locks l
 where l.pid = %s and l.granted and (l.locktype = 'advisory' or l.locktype = 'relation'
     and l.mode in ('RowShareLock', 'RowExclusiveLock')
-    and l.relation::regclass::text in ('onecommit.completion', 'onecommit.unique_key', 'onecommit.progress'))
+    and l.relation::regclass::text in ('app.invoice', 'onecommit.completion', 'onecommit.lease', 'onecommit.unique_key',
+                                       'onecommit.progress'))
 """
 SCHEMA_LOCK = "select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)"
 ATTEMPT_LOCK = """
 select pg_advisory_xact_lock(onecommit.lock_class('onecommit.completion'), onecommit.attempt_key(%s, %s))
 """
-UNIQUE_ROW = "select from onecommit.unique_key for update"
-PROGRESS_ROW = "select from onecommit.progress for update"
+ROW = "select from onecommit.{} for update nowait"
 
 
-@pytest.fixture
-def attempt(store: Store) -> Attempt:
-    """An open attempt of a job with a unique key and progress, so that it takes every kind of lock."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One lock of the order."""
+
+    seen: str
+    """As what REACHED shows it."""
+    hold: Callable[[Engine, Attempt], object] | None = None
+    """Takes it first, so that a path stops there; None where nobody else can hold it."""
+    rows: str | None = None
+    """The table whose one row is locked."""
+
+    @property
+    def is_relation(self) -> bool:
+        """Its relation lock is granted when the row is waited for."""
+        return "advisory" not in self.seen
+
+
+def _row(table: str) -> Step:
+    return Step(seen=f"onecommit.{table}", hold=lambda e, _: e.sql(ROW.format(table)), rows=table)
+
+
+APPLICATION = Step(seen="app.invoice")
+SCHEMA = Step(seen="onecommit.store_metadata (advisory)", hold=lambda e, _: e.sql(SCHEMA_LOCK))
+ATTEMPT = Step(
+    seen="onecommit.completion (advisory)",
+    hold=lambda e, a: e.sql(ATTEMPT_LOCK, a.job_id, a.run_lease),
+)
+KEY = Step(seen="onecommit.completion", hold=lambda e, a: e.complete([a]))
+LEASE, UNIQUE, PROGRESS = _row("lease"), _row("unique_key"), _row("progress")
+# Where the attempt is a lease, its key is taken since it was materialized, and nobody can hold it.
+OLD_KEY = Step(seen="onecommit.completion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """One way to end an attempt."""
+
+    run: Callable[[Engine, Attempt], object]
+    order: tuple[Step, ...]
+    tries: bool = False
+    """It passes an attempt by whose lock is held."""
+    leased: bool = False
+
+
+def complete_job(engine: Engine, attempt: Attempt) -> None:
+    engine.sql("insert into app.invoice values (%s)", attempt.job_id)
+    assert engine.complete_job(attempt).outcome == "completed"
+
+
+def complete_jobs(engine: Engine, attempt: Attempt) -> None:
+    assert engine.complete([attempt], side=[attempt.job_id]) == ["closed"]
+
+
+def finish_jobs(engine: Engine, attempt: Attempt) -> None:
+    assert engine.finish([attempt], "failed", lock=True) == ["closed"]
+
+
+def cancel_jobs(engine: Engine, attempt: Attempt) -> None:
+    assert engine.cancel(attempt.job_id) == {attempt.job_id: "cancelled"}
+
+
+def rescue_jobs(engine: Engine, attempt: Attempt) -> None:
+    assert engine.rescue().rescued == 1
+
+
+PATHS = {
+    "complete_job": Path(
+        run=complete_job, order=(APPLICATION, SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS)
+    ),
+    "complete_jobs": Path(run=complete_jobs, order=(SCHEMA, KEY, UNIQUE, PROGRESS)),
+    "finish_jobs": Path(
+        run=finish_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS), tries=True
+    ),
+    "cancel_jobs": Path(run=cancel_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS)),
+    "rescue_jobs": Path(
+        run=rescue_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS), tries=True
+    ),
+    "complete_job of a lease": Path(
+        run=complete_job,
+        order=(APPLICATION, SCHEMA, ATTEMPT, OLD_KEY, LEASE, UNIQUE, PROGRESS),
+        leased=True,
+    ),
+    "cancel_jobs of a lease": Path(
+        run=cancel_jobs, order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS), leased=True
+    ),
+    "rescue_jobs of a lease": Path(
+        run=rescue_jobs,
+        order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS),
+        tries=True,
+        leased=True,
+    ),
+}
+STOPS = [
+    pytest.param(path, step, id=f"{name}-at-{step.seen.removeprefix('onecommit.')}")
+    for name, path in PATHS.items()
+    for step in path.order
+    if step.hold and not (path.tries and step is ATTEMPT)
+]
+
+
+def open_attempt(store: Store, *, leased: bool = False) -> Attempt:
+    """The last attempt of a job with a unique key and progress, of a worker that has ended."""
     worker = store.engine()
-    [attempt] = worker.take(1, unique={"key": "ab"})
+    [attempt] = worker.take(1, unique={"key": "ab"}, max_attempts=1)
     worker.set_progress([attempt], {"done": 1})
+    if leased:
+        assert worker.materialize(attempt)
+    worker.retire()
     return attempt
 
 
-ORDER = [
-    "onecommit.store_metadata (advisory)",
-    "onecommit.completion (advisory)",
-    "onecommit.completion",
-    "onecommit.unique_key",
-    "onecommit.progress",
-]
-# Who holds the next lock, and how many of ORDER complete_job has reached when it has to wait for it.
-STEPS = {
-    "schema": (lambda e, _: e.sql(SCHEMA_LOCK), 0),
-    "attempt": (lambda e, a: e.sql(ATTEMPT_LOCK, a.job_id, a.run_lease), 1),
-    "completion key": (lambda e, a: e.complete([a]), 3),
-    "unique key": (lambda e, _: e.sql(UNIQUE_ROW), 4),
-    "progress": (lambda e, _: e.sql(PROGRESS_ROW), 5),
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("path", "step"), STOPS)
 def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
-    store: Store, attempt: Attempt, step: str
+    store: Store, path: Path, step: Step
 ):
-    """Whoever holds the next lock stops complete_job there, and nothing later has been touched."""
-    hold, reached = STEPS[step]
+    """Whoever holds the next lock stops the path there, and nothing later has been touched."""
+    attempt = open_attempt(store, leased=path.leased)
     holder, caller = store.engine().begin(), store.engine().begin()
-    hold(holder, attempt)
-    with store.blocked(caller, caller.complete_job, attempt, by=holder) as answer:
+    step.hold(holder, attempt)
+    with store.blocked(caller, path.run, caller, attempt, by=holder) as answer:
         seen = store.observer.execute(REACHED, (caller.pid,)).fetchone()[0]
+        locked = rows_locked(store, path, besides=step)
         holder.rollback()
-    assert answer.result().outcome == "completed"
-    assert set(seen) == set(ORDER[:reached])
+    answer.result()
+    before = path.order[: path.order.index(step)]
+    assert set(seen) == {s.seen for s in before} | ({step.seen} if step.is_relation else set())
+    assert locked == {s.rows for s in before if s.rows}
     caller.commit()
+    assert store.engine().status(attempt).state == "closed"
 
 
-def test_the_locks_end_with_the_transaction(store: Store, attempt: Attempt):
+def rows_locked(store: Store, path: Path, *, besides: Step) -> set[str]:
+    """The tables whose row somebody has locked, found by trying."""
+    prober = store.engine()
+    locked = set()
+    for table in (step.rows for step in path.order if step.rows and step is not besides):
+        try:
+            prober.sql(ROW.format(table))
+        except psycopg.errors.LockNotAvailable:
+            locked.add(table)
+    return locked
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=name) for name, path in PATHS.items() if path.tries]
+)
+def test_the_runtime_passes_by_an_attempt_whose_lock_is_held(store: Store, path: Path):
+    """A caller's commit may be in flight: neither retry nor rescue waits for it behind other attempts."""
+    attempt = open_attempt(store, leased=path.leased)
+    holder, runtime = store.engine().begin(), store.engine().begin()
+    ATTEMPT.hold(holder, attempt)
+    with pytest.raises(AssertionError):
+        path.run(runtime, attempt)
+    runtime.commit()
+    holder.rollback()
+    assert store.engine().status(attempt).state == "open"
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in PATHS.items()])
+def test_the_locks_end_with_the_transaction(store: Store, path: Path):
     """Nothing is left behind on a pooled connection."""
+    attempt = open_attempt(store, leased=path.leased)
     caller = store.engine().begin()
-    caller.complete_job(attempt)
+    path.run(caller, attempt)
     caller.commit()
     assert store.observer.execute(REACHED, (caller.pid,)).fetchone()[0] == []
