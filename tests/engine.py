@@ -297,6 +297,38 @@ class Engine:
         )
         return _verdicts(attempts, losers)
 
+    def close_with_follow_ups(
+        self,
+        attempts: Sequence[Attempt],
+        outcome: str = "completed",
+        *,
+        follow_ups: Sequence[tuple[int, dict[str, Any]]] = (),
+        side: Sequence[int] = (),
+        lock: bool = False,
+    ) -> list[str]:
+        """What close_with_follow_ups says of each attempt; a follow-up is its owner's number and what differs."""
+        count = len(attempts)
+        jobs = [
+            {"queue": "after", "kind": "f", "args": "{}", "options": None} | f
+            for _, f in follow_ups
+        ]
+        losers = self.call(
+            "close_with_follow_ups",
+            **_places(attempts),
+            p_outcomes=[outcome] * count,
+            p_delays_us=[0] * count,
+            p_codes=[None] * count,
+            p_details=[None] * count,
+            p_side=list(side),
+            p_lock=lock,
+            p_owners=[owner for owner, _ in follow_ups],
+            p_queues=[job["queue"] for job in jobs],
+            p_kinds=[job["kind"] for job in jobs],
+            p_args=[job["args"] for job in jobs],
+            p_options=[job["options"] for job in jobs],
+        )
+        return _verdicts(attempts, losers)
+
     def complete_job(self, attempt: Attempt, *, progress: Any = None) -> Any:
         """The receipt of a completion in this connection's transaction."""
         text = None if progress is None else json.dumps(progress)

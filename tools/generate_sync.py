@@ -17,6 +17,7 @@ TWINS = {
     "store/async_store.py": "store/sync_store.py",
     "app/async_producer.py": "app/sync_producer.py",
     "app/async_client.py": "app/sync_client.py",
+    "app/async_follow_ups.py": "app/sync_follow_ups.py",
 }
 
 # Applied to each line in this order; what is special comes before the general rule for our own names.

@@ -8,6 +8,7 @@ from onecommit.app.context import (
     SyncJobContext,
 )
 from onecommit.app.job import Job
+from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
 from onecommit.domain.job import Enqueued, JobResult, JobState, JobView, Outcome
 from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
@@ -26,11 +27,13 @@ __all__ = [
     "Enqueued",
     "FinalizationReceipt",
     "FinalizationToken",
+    "FollowUp",
     "InvalidArgument",
     "Job",
     "JobContext",
     "JobResult",
     "JobState",
+    "JobTransition",
     "JobView",
     "OnecommitError",
     "Outcome",
@@ -40,6 +43,7 @@ __all__ = [
     "StaleAttempt",
     "SyncCallerOwnedJobContext",
     "SyncJobContext",
+    "Transition",
     "Unique",
 ]
 

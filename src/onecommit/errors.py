@@ -3,6 +3,7 @@
 OnecommitError
 ├── InvalidArgument             22023     an argument is refused, named by its field
 ├── UsageError                  OC000     the call cannot work as written
+├── ForgeryRefused              OC000     a token or receipt was made by hand
 ├── StaleAttempt                OC001     this attempt is closed, or the token is foreign
 ├── SavepointRefused            OC002     finalization inside a savepoint
 ├── FeatureDisabled             OC003     caller-owned completion is not enabled for the queue
@@ -121,6 +122,12 @@ class InvalidArgument(OnecommitError, ValueError):
 
 class UsageError(OnecommitError):
     """The call cannot work as it is written."""
+
+
+class ForgeryRefused(OnecommitError, TypeError):
+    """A finalization token or receipt was made by hand; a job whose handler does that is not retried."""
+
+    remedy = "Use what `ctx.token` and `ctx.complete_in_tx(...)` give."
 
 
 class DiscardError(Exception):

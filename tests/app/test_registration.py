@@ -7,10 +7,13 @@ import pytest
 from onecommit import (
     App,
     CallerOwnedJobContext,
+    FollowUp,
     InvalidArgument,
     JobContext,
+    JobTransition,
     SyncCallerOwnedJobContext,
     SyncJobContext,
+    Transition,
     Unique,
 )
 from onecommit.app.registration import JobDefinition
@@ -154,3 +157,121 @@ def test_a_definition_belongs_to_no_app_until_it_is_registered():
 
     definition = JobDefinition(kind="send", queue="q", handler=send, caller_owned=False)
     assert App("host=192.0.2.1").registry.get(definition.kind) is None
+
+
+# --- follow-ups
+
+
+def register_settle(app: App):
+    @app.caller_owned_job()
+    async def settle(ctx: CallerOwnedJobContext) -> None: ...
+
+    return settle
+
+
+@pytest.mark.parametrize("order", ["job first", "function first", "decorator"])
+def test_a_caller_owned_job_has_no_follow_ups_on_completed(app: App, order: str):
+    """In either order; the remedy is to enqueue in the caller's transaction."""
+
+    def register() -> None:
+        match order:
+            case "job first":
+                register_settle(app)
+                app.follow_up("settle", Transition.COMPLETED)(lambda _: None)
+            case "function first":
+                app.follow_up("settle", Transition.COMPLETED)(lambda _: None)
+                register_settle(app)
+            case _:
+                register_settle(app).on_completed(lambda _: None)
+
+    with pytest.raises(UsageError, match=r"settle is caller-owned.*in_tx\(connection\)"):
+        register()
+
+
+@pytest.mark.parametrize("order", ["job first", "function first"])
+def test_a_refused_registration_leaves_nothing_behind(app: App, order: str):
+    """The job can be registered after the mistake was repaired, or is as it was."""
+    follow = app.follow_up("settle", Transition.COMPLETED)
+    if order == "job first":
+        register_settle(app)
+        with pytest.raises(UsageError):
+            follow(lambda _: None)
+        assert not app.registry.follow_ups.of("settle")
+    else:
+        follow(lambda _: None)
+        with pytest.raises(UsageError):
+            register_settle(app)
+        assert app.registry.get("settle") is None
+
+
+@pytest.mark.parametrize("transition", sorted(set(Transition) - {Transition.COMPLETED}))
+def test_the_other_transitions_of_a_caller_owned_job_may_be_followed(
+    app: App, transition: Transition
+):
+    """The worker decides them."""
+    settle = register_settle(app)
+    getattr(settle, f"on_{transition}")(lambda _: None)
+    assert len(app.registry.follow_ups.of("settle")[transition]) == 1
+
+
+def test_a_follow_up_function_stays_what_it_is(app: App):
+    """So that a test can call it."""
+
+    @app.job()
+    async def send(ctx: JobContext, to: str) -> None: ...
+
+    @send.on_completed
+    def follow(about: JobTransition) -> FollowUp:
+        return send.follow_up(to=about.arguments["to"].upper())
+
+    about = JobTransition(
+        transition=Transition.COMPLETED,
+        job_id=1,
+        kind="send",
+        attempt=1,
+        max_attempts=1,
+        run_lease=1,
+        arguments={"to": "ada"},
+    )
+    assert follow(about) == send.follow_up("ADA")
+    assert follow(about) != send.follow_up("ada")
+
+
+async def an_async_function(_: JobTransition) -> None: ...
+
+
+@pytest.mark.parametrize("function", [an_async_function, None, "send"])
+def test_a_follow_up_function_is_a_plain_function(app: App, function):
+    """It decides; what takes time is for the follow-up's own handler."""
+
+    @app.job()
+    async def send(ctx: JobContext) -> None: ...
+
+    with pytest.raises(UsageError, match="not a plain function"):
+        send.on_completed(function)
+
+
+def test_an_unknown_transition_is_refused(app: App):
+    with pytest.raises(ValueError, match="finished"):
+        app.follow_up("send", "finished")(lambda _: None)
+
+
+def test_a_follow_up_does_not_show_its_arguments(app: App):
+    """Neither in a log nor in an exception."""
+
+    @app.job()
+    async def send(ctx: JobContext, to: str) -> None: ...
+
+    assert "secret" not in repr(send.follow_up(to="secret"))
+
+
+@pytest.mark.parametrize("to", [5, None, "\0", "\ud800", "x" * 2_000_000])
+def test_the_arguments_of_a_follow_up_are_checked_where_it_is_made(app: App, to):
+    """As by enqueue."""
+
+    @app.job()
+    async def send(ctx: JobContext, to: str) -> None: ...
+
+    with pytest.raises(InvalidArgument) as refused:
+        send.follow_up(to=to)
+    assert refused.value.field == "to"

@@ -23,8 +23,8 @@ def test_jobs_of_a_silent_worker_run_again(store: Store, engine: Engine):
     engine.complete(attempts[:1])
     last_heartbeat(engine, "2 minutes")
     rescuer = store.engine()
-    assert tuple(rescuer.rescue(window_us=HOUR_US)) == (0, False)
-    assert tuple(rescuer.rescue(window_us=60_000_000)) == (2, False)
+    assert tuple(rescuer.rescue(window_us=HOUR_US)) == (0, False, [])
+    assert rescuer.rescue(window_us=60_000_000)[:2] == (2, False)
     assert engine.complete(attempts) == ["closed", "stale", "stale"]
     rescuer.promote()
     again = rescuer.claim().attempts
@@ -97,7 +97,7 @@ def test_a_step_is_bounded_and_says_whether_there_is_more(engine: Engine):
     """Advisory locks are finite."""
     engine.take(7)
     engine.retire()
-    assert [tuple(engine.rescue(limit=3)) for _ in range(3)] == [(3, True), (3, True), (1, False)]
+    assert [engine.rescue(limit=3)[:2] for _ in range(3)] == [(3, True), (3, True), (1, False)]
 
 
 def test_requests_below_the_oldest_open_one_are_not_looked_at(engine: Engine):

@@ -63,7 +63,7 @@ async def takes_an_ordinary_context(ctx: JobContext) -> FinalizationReceipt:
     raise NotImplementedError
 
 
-@app.job()  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue, reportUntypedFunctionDecorator]
+@app.job()  # type: ignore[arg-type, type-var]  # pyright: ignore[reportArgumentType, reportCallIssue, reportUntypedFunctionDecorator]
 async def is_not_registered_as_caller_owned(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
     raise NotImplementedError
 

@@ -1,14 +1,15 @@
 """The App: what an application registers its jobs with, and reaches the store through."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
 from onecommit.app.decorators import CallerOwnedJobDecorator, JobDecorator
+from onecommit.app.observers import Observer, Observers
 from onecommit.app.registration import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_PRIORITY,
@@ -17,12 +18,17 @@ from onecommit.app.registration import (
 )
 from onecommit.app.stores import Stores
 from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
+from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
 from onecommit.domain.settings import StoreSettings
 from onecommit.domain.unique import Unique
+from onecommit.telemetry.events import Event
 
 if TYPE_CHECKING:
     from onecommit.worker import Worker
+
+E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=FollowUpFunction)
 
 DEFAULT_CONCURRENCY = 20
 """Jobs of one queue that a worker runs at the same time."""
@@ -78,11 +84,12 @@ class App:
     def _set_up(self, stores: Stores) -> None:
         self._stores = stores
         self.registry = Registry()
-        self.jobs = AsyncJobs(stores)
+        self.observers = Observers()
+        self.jobs = AsyncJobs(stores, self.registry)
         self.queues = AsyncQueues(stores)
         self.dead_letters = AsyncDeadLetters(stores)
         self.workers = AsyncWorkers(stores)
-        self.sync = SyncClient(stores)
+        self.sync = SyncClient(stores, self.registry)
 
     @property
     def settings(self) -> StoreSettings:
@@ -146,6 +153,31 @@ class App:
         )
         return CallerOwnedJobDecorator(self.registry, self._stores, name=name, define=define)
 
+    def follow_up(self, kind: str, transition: Transition) -> Callable[[F], F]:
+        """Register a follow-up function for a job that is named, where the job cannot be imported.
+
+        ``@app.follow_up("send_email", Transition.COMPLETED)`` is ``@send_email.on_completed``.
+        """
+
+        def register(function: F) -> F:
+            self.registry.follow_up(kind, transition, function)
+            return function
+
+        return register
+
+    def on(self, event: type[E]) -> Callable[[Observer[E]], Observer[E]]:
+        """Call the decorated function with each event of this class, and of its subclasses.
+
+        For metrics and logs: it runs in worker processes, after the commit, in a thread or task of its
+        own. An error of it is logged, and while it is too slow events are dropped; nothing is repeated.
+        """
+
+        def register(observer: Observer[E]) -> Observer[E]:
+            self.observers.add(event, observer)
+            return observer
+
+        return register
+
     def worker(self, *, queues: Mapping[str, int] | None = None, **settings: Any) -> "Worker":
         """A worker for these jobs in this process, to be used with ``async with``.
 
@@ -174,9 +206,9 @@ class App:
 class SyncClient:
     """What an App offers to code that does not await."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, registry: Registry) -> None:
         self._stores = stores
-        self.jobs = SyncJobs(stores)
+        self.jobs = SyncJobs(stores, registry)
         self.queues = SyncQueues(stores)
         self.dead_letters = SyncDeadLetters(stores)
         self.workers = SyncWorkers(stores)

@@ -2,20 +2,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from onecommit.app.async_follow_ups import AsyncClosedJobs
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueView
 from onecommit.domain.worker import WorkerView
+from onecommit.store.async_store import AsyncStoreTransaction
+from onecommit.telemetry.events import log_event
 
 
 class AsyncJobs:
     """The jobs of the store."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, registry: Registry) -> None:
         self._stores = stores
+        self._registry = registry
 
     async def get(self, job_id: int) -> JobView | None:
         """One job as it stands, or None if the store knows it no longer."""
@@ -44,10 +50,29 @@ class AsyncJobs:
     async def cancel_many(
         self, job_ids: Iterable[int], *, actor: str, reason: str
     ) -> Mapping[JobId, JobResult]:
-        """The same for many jobs, in one transaction."""
-        return await _on_jobs(
-            self._stores, operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason
+        """The same for many jobs, in one transaction with their follow-ups."""
+        store = await self._stores.async_store()
+        call = operators.on_jobs(
+            operators.CANCEL_JOBS, list(job_ids), actor=actor, reason=reason, epoch=store.epoch
         )
+
+        async def cancel(
+            transaction: AsyncStoreTransaction,
+        ) -> tuple[Mapping[JobId, JobResult], AsyncClosedJobs]:
+            results = await transaction.run(call)
+            closed = AsyncClosedJobs(
+                transaction,
+                registry=self._registry,
+                transition_of=lambda _: Transition.CANCELLED,
+                epoch=store.epoch,
+            )
+            await closed.follow([job for job, r in results.items() if r is JobResult.CANCELLED])
+            return results, closed
+
+        results, closed = await store.transact(cancel)
+        for event in closed.events:
+            log_event(event)
+        return results
 
 
 class AsyncDeadLetters:

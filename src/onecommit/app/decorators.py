@@ -1,7 +1,7 @@
 """`@app.job(...)` and `@app.caller_owned_job(...)`: from a function to a registered job."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from onecommit.app.context import (
     CallerOwnedJobContext,
@@ -17,7 +17,15 @@ from onecommit.domain.token import FinalizationReceipt
 from onecommit.errors import UsageError
 
 P = ParamSpec("P")
-R = TypeVar("R")
+
+
+class StorableResult(Protocol):
+    """What an ordinary handler may return: anything but a finalization receipt, to a type checker."""
+
+    def __sizeof__(self) -> int: ...
+
+
+R = TypeVar("R", bound=StorableResult | None)
 Finalized = TypeVar("Finalized", bound=FinalizationReceipt | Unfinished)
 
 
@@ -43,7 +51,7 @@ class _Decorator:
             )
         definition = self._define(kind=name, handler=handler)
         self._registry.add(definition)
-        return Job(definition, self._stores)
+        return Job(definition, self._stores, self._registry)
 
 
 class JobDecorator(_Decorator):

@@ -17,6 +17,7 @@ from onecommit.app.registration import (
 from onecommit.calls.call import Call
 from onecommit.calls.enqueueing import enqueue_conditional_job, enqueue_job, enqueue_jobs
 from onecommit.calls.literals import text_array
+from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.job import Enqueued, JobOptions
 from onecommit.domain.queue import checked_name
 from onecommit.domain.unique import Unique, microseconds
@@ -103,6 +104,20 @@ class EnqueuePlan:
             options = _text(self._with_unique_key(self._unique, arguments))
         return enqueue_conditional_job(
             self._queue, kind=self._kind_array, args=text, options=options, epoch=epoch
+        )
+
+    def follow_up(self, positional: tuple[Any, ...], named: dict[str, Any]) -> FollowUp:
+        """One job as a value, for another job's transaction."""
+        arguments = self._bound(positional, named) if positional else named
+        unique = self._unique
+        return FollowUp(
+            kind=self.definition.kind,
+            queue=self._queue,
+            args=self.definition.payload.encode(arguments),
+            options=_text(self._with_unique_key(unique, arguments))
+            if unique
+            else self._options_text,
+            definition=self.definition,
         )
 
     def many(

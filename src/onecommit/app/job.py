@@ -6,9 +6,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from onecommit.app.async_producer import AsyncProducer
 from onecommit.app.enqueue_plan import EnqueueOptions, EnqueuePlan
-from onecommit.app.registration import JobDefinition
+from onecommit.app.registration import JobDefinition, Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_producer import SyncProducer
+from onecommit.domain.follow_up import FollowUp, FollowUpFunction, Transition
 from onecommit.domain.unique import Unique
 from onecommit.drivers.driver import (
     AsyncCallerConnection,
@@ -20,6 +21,7 @@ from onecommit.drivers.driver import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=FollowUpFunction)
 
 
 class Producer(AsyncProducer[P]):
@@ -29,6 +31,14 @@ class Producer(AsyncProducer[P]):
     def sync(self) -> SyncProducer[P]:
         """The same for callers that do not await."""
         return SyncProducer(self._plan, self._stores)
+
+    def follow_up(self, *args: P.args, **kwargs: P.kwargs) -> FollowUp:
+        """A job to enqueue in the transaction that ends another one: see `Job.on_completed`.
+
+        Raises:
+            InvalidArgument: An argument does not fit the handler or cannot be stored.
+        """
+        return self._plan.follow_up(args, kwargs)
 
     @overload
     def in_tx(self, connection: AsyncCallerConnection) -> AsyncProducer[P]: ...
@@ -53,8 +63,9 @@ class Producer(AsyncProducer[P]):
 class Job(Producer[P], Generic[P, R]):
     """A handler registered with `@app.job` or `@app.caller_owned_job`; calling it calls the handler."""
 
-    def __init__(self, definition: JobDefinition, stores: Stores) -> None:
+    def __init__(self, definition: JobDefinition, stores: Stores, registry: Registry) -> None:
         super().__init__(EnqueuePlan(definition), stores)
+        self._registry = registry
         self.definition = definition
         self.__name__ = definition.kind
         self.__doc__ = definition.handler.__doc__
@@ -67,6 +78,37 @@ class Job(Producer[P], Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Job {self.definition.kind!r} of queue {self.definition.queue!r}>"
+
+    def on_completed(self, function: F) -> F:
+        """Ask the function what to enqueue when such a job completes; both commit together.
+
+        It gets a JobTransition and returns `other_job.follow_up(...)`, several, or None. What it raises
+        counts as a failure of the attempt. Refused for a caller-owned job.
+        """
+        return self._follow(Transition.COMPLETED, function)
+
+    def on_retried(self, function: F) -> F:
+        """The same for an attempt that failed, when the job is tried again.
+
+        What the function raises is reported, here and at the transitions below; the transition stands.
+        """
+        return self._follow(Transition.RETRIED, function)
+
+    def on_exhausted(self, function: F) -> F:
+        """The same for a job that goes to the dead letters."""
+        return self._follow(Transition.EXHAUSTED, function)
+
+    def on_cancelled(self, function: F) -> F:
+        """The same for a job that is cancelled: by its handler, or by a process that knows the job."""
+        return self._follow(Transition.CANCELLED, function)
+
+    def on_rescued(self, function: F) -> F:
+        """The same for a job that lost its worker or its deadline and is tried again."""
+        return self._follow(Transition.RESCUED, function)
+
+    def _follow(self, transition: Transition, function: F) -> F:
+        self._registry.follow_up(self.definition.kind, transition, function)
+        return function
 
     def options(
         self,

@@ -14,7 +14,9 @@ from onecommit.app.context import (
     SyncCallerOwnedJobContext,
     SyncJobContext,
 )
+from onecommit.app.follow_ups import FollowUpFunctions, cannot_follow_completion
 from onecommit.domain.attempt import Attempt
+from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.payload import Payload, encode_result
 from onecommit.domain.queue import PRIORITIES, checked_name
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
@@ -90,6 +92,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._definitions: dict[str, JobDefinition] = {}
+        self.follow_ups = FollowUpFunctions()
 
     def add(self, definition: JobDefinition) -> None:
         """Register a kind; a name stands for one handler only."""
@@ -98,7 +101,19 @@ class Registry:
                 f"a job named {definition.kind!r} is registered already",
                 remedy='Give one of them another name: @app.job(name="...").',
             )
+        self.follow_ups.check(definition)
         self._definitions[definition.kind] = definition
+
+    def follow_up(self, kind: str, transition: Transition, function: FollowUpFunction) -> None:
+        """Register a follow-up function; the kind itself may be registered before or after it."""
+        definition = self.get(kind)
+        if (
+            definition is not None
+            and definition.caller_owned
+            and transition is Transition.COMPLETED
+        ):
+            raise cannot_follow_completion(kind)
+        self.follow_ups.add(kind, transition, function)
 
     def get(self, kind: str) -> JobDefinition | None:
         """The definition of a kind, if this application knows it."""
@@ -119,6 +134,12 @@ class Registry:
         """Resolve every annotation now, so that a worker does not find a mistake at the first job."""
         for definition in self:
             _ = definition.payload
+        unknown = sorted(self.follow_ups.kinds - self._definitions.keys())
+        if unknown:
+            raise UsageError(
+                f"follow-up functions are registered for {', '.join(unknown)}, but no such job is",
+                remedy="Import the module that registers the job, or repair the name.",
+            )
 
 
 def check_bounds(

@@ -3,20 +3,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
+from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueView
 from onecommit.domain.worker import WorkerView
+from onecommit.store.sync_store import SyncStoreTransaction
+from onecommit.telemetry.events import log_event
 
 
 class SyncJobs:
     """The jobs of the store."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, registry: Registry) -> None:
         self._stores = stores
+        self._registry = registry
 
     def get(self, job_id: int) -> JobView | None:
         """One job as it stands, or None if the store knows it no longer."""
@@ -45,8 +51,29 @@ class SyncJobs:
     def cancel_many(
         self, job_ids: Iterable[int], *, actor: str, reason: str
     ) -> Mapping[JobId, JobResult]:
-        """The same for many jobs, in one transaction."""
-        return _on_jobs(self._stores, operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason)
+        """The same for many jobs, in one transaction with their follow-ups."""
+        store = self._stores.sync_store()
+        call = operators.on_jobs(
+            operators.CANCEL_JOBS, list(job_ids), actor=actor, reason=reason, epoch=store.epoch
+        )
+
+        def cancel(
+            transaction: SyncStoreTransaction,
+        ) -> tuple[Mapping[JobId, JobResult], SyncClosedJobs]:
+            results = transaction.run(call)
+            closed = SyncClosedJobs(
+                transaction,
+                registry=self._registry,
+                transition_of=lambda _: Transition.CANCELLED,
+                epoch=store.epoch,
+            )
+            closed.follow([job for job, r in results.items() if r is JobResult.CANCELLED])
+            return results, closed
+
+        results, closed = store.transact(cancel)
+        for event in closed.events:
+            log_event(event)
+        return results
 
 
 class SyncDeadLetters:

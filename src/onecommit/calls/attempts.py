@@ -46,7 +46,7 @@ CLAIM_JOBS = Routine(
     ),
 )
 
-_ATTEMPT_KEYS = {
+ATTEMPT_KEYS = {
     "p_epoch": "bigint",
     "p_chapters": "integer[]",
     "p_lanes": "smallint[]",
@@ -57,14 +57,14 @@ _ATTEMPT_KEYS = {
 
 COMPLETE_JOBS = Routine(
     "complete_jobs",
-    {**_ATTEMPT_KEYS, "p_details": "text[]", "p_side": "bigint[]"},
+    {**ATTEMPT_KEYS, "p_details": "text[]", "p_side": "bigint[]"},
     ("item", "verdict"),
 )
 
 FINISH_JOBS = Routine(
     "finish_jobs",
     {
-        **_ATTEMPT_KEYS,
+        **ATTEMPT_KEYS,
         "p_outcomes": "text[]",
         "p_delays_us": "bigint[]",
         "p_codes": "text[]",
@@ -120,8 +120,8 @@ def complete_jobs(
     `details`: results as JSON texts. `side`: ids of the jobs that hold a unique key or have progress.
     """
     texts = None if details is None else nullable_text_array(details, field="details")
-    arguments = (*_keys_of(attempts, epoch), texts, integer_array(side))
-    return Call(COMPLETE_JOBS, arguments, _read_losses)
+    arguments = (*keys_of(attempts, epoch), texts, integer_array(side))
+    return Call(COMPLETE_JOBS, arguments, read_losses)
 
 
 def finish_jobs(finishes: Sequence[Finish], *, lock: bool = False, epoch: int) -> Call[list[Loss]]:
@@ -131,14 +131,14 @@ def finish_jobs(finishes: Sequence[Finish], *, lock: bool = False, epoch: int) -
     caller-owned attempts, whose commit may be in flight.
     """
     arguments = (
-        *_keys_of([finish.attempt for finish in finishes], epoch),
+        *keys_of([finish.attempt for finish in finishes], epoch),
         text_array([finish.outcome for finish in finishes], field="outcomes"),
         integer_array([finish.delay_us for finish in finishes]),
         nullable_text_array([finish.code for finish in finishes], field="codes"),
         nullable_text_array([finish.detail for finish in finishes], field="details"),
         boolean(lock),
     )
-    return Call(FINISH_JOBS, arguments, _read_losses)
+    return Call(FINISH_JOBS, arguments, read_losses)
 
 
 def set_progress(progress: Sequence[tuple[Attempt, str]], *, epoch: int) -> Call[None]:
@@ -152,7 +152,8 @@ def set_progress(progress: Sequence[tuple[Attempt, str]], *, epoch: int) -> Call
     return Call(SET_PROGRESS, arguments, read_nothing)
 
 
-def _keys_of(attempts: Sequence[Attempt], epoch: int) -> tuple[str, ...]:
+def keys_of(attempts: Sequence[Attempt], epoch: int) -> tuple[str, ...]:
+    """The arguments that name the attempts to close, in the order of `ATTEMPT_KEYS`."""
     return (
         str(epoch),
         integer_array([attempt.chapter for attempt in attempts]),
@@ -196,5 +197,6 @@ def _read_claim(rows: Rows) -> Claim:
     raise AssertionError("a claim ends with its summary row")
 
 
-def _read_losses(rows: Rows) -> list[Loss]:
+def read_losses(rows: Rows) -> list[Loss]:
+    """What every closing routine returns: the items that were not recorded."""
     return [Loss(item - 1, Verdict(verdict)) for item, verdict in rows]

@@ -11,7 +11,7 @@ PROMOTE_JOBS = Routine(
 RESCUE_JOBS = Routine(
     "rescue_jobs",
     {"p_window_us": "bigint", "p_limit": "integer", "p_epoch": "bigint"},
-    ("rescued", "more"),
+    ("rescued", "more", "job_ids"),
 )
 TEND_RING = Routine("tend_ring", {"p_epoch": "bigint"}, ("action", "chapter"))
 ADOPT_LANES = Routine("adopt_lanes", {"p_queue": "text", "p_epoch": "bigint"}, ("adopt_lanes",))
@@ -30,6 +30,7 @@ class Rescue(NamedTuple):
 
     rescued: int
     more: bool
+    job_ids: list[int]
 
 
 class RingStep(NamedTuple):

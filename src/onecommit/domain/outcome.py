@@ -1,15 +1,19 @@
 """What a handler may return instead of a plain result."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from onecommit.domain.follow_up import FollowUp
+
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Complete the job with this JSON result."""
+    """Complete the job with this JSON result, and enqueue the follow-ups in the same transaction."""
 
     result: Any = None
+    follow_ups: Iterable[FollowUp] = ()
 
 
 @dataclass(frozen=True, slots=True)

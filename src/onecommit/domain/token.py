@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, NoReturn, Self
 
 from onecommit.domain.identity import JobId, RunLease
 from onecommit.domain.job import Outcome
+from onecommit.errors import ForgeryRefused
 
 
 class PortableToken(NamedTuple):
@@ -24,12 +25,18 @@ class _Opaque:
 
     __slots__ = ()
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        raise TypeError(f"{cls.__name__} cannot be constructed; it comes with an attempt")
+    if TYPE_CHECKING:  # no value fits, so a call by hand does not check
+
+        def __new__(cls, made_by_hand: Never, /) -> Self: ...
+
+    else:
+
+        def __new__(cls, *_: Any, **__: Any) -> Self:
+            raise ForgeryRefused(f"{cls.__name__} cannot be constructed; it comes with an attempt")
 
     def __init_subclass__(cls) -> None:
         if not cls.__module__.startswith("onecommit."):
-            raise TypeError(f"{cls.__name__} cannot extend an opaque value")
+            raise ForgeryRefused(f"{cls.__name__} cannot extend an opaque value")
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
         raise TypeError(f"{type(self).__name__} cannot leave its process; use its portable form")
@@ -73,6 +80,8 @@ class FinalizationReceipt(_Opaque):
     """Proof that a finalization was made; it counts once its transaction has committed."""
 
     __slots__ = ("_evidence", "_token")
+    if TYPE_CHECKING:  # as `__hash__: None` says of a list that it is no key: see StorableResult
+        __sizeof__: None  # type: ignore[assignment]
     _token: FinalizationToken
     _evidence: ReceiptEvidence
 
@@ -98,7 +107,7 @@ class FinalizationReceipt(_Opaque):
 
     def belongs_to(self, token: FinalizationToken) -> bool:
         """Whether this is the receipt of that attempt."""
-        return self._token == token
+        return getattr(self, "_token", None) == token
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FinalizationReceipt):

@@ -1,7 +1,7 @@
 """The store over our own connections."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Self, TypeVar
@@ -80,6 +80,12 @@ class AsyncStoreTransaction:
             return call.read(await self._connection.fetch(statement, call.arguments))
         except psycopg.Error as error:
             raise _translated(error, doing=call.routine.name) from error
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """Calls that an exception takes back alone."""
+        async with self._connection.transaction():
+            yield
 
 
 class AsyncListener:
@@ -189,6 +195,17 @@ class AsyncStore:
             raise _translated(error, doing="the transaction") from error
         finally:
             await self._release(connection)
+
+    async def transact(self, work: Callable[[AsyncStoreTransaction], Awaitable[T]]) -> T:
+        """Do the work in one transaction, and all of it again after a conflict."""
+        for last in _IS_LAST_TRY:
+            try:
+                async with self.transaction() as transaction:
+                    return await work(transaction)
+            except StoreUnavailable as error:
+                if last or not isinstance(error.__cause__, CONFLICTS):
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     @asynccontextmanager
     async def listen(self) -> AsyncIterator[AsyncListener]:

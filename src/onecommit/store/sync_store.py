@@ -82,6 +82,12 @@ class SyncStoreTransaction:
         except psycopg.Error as error:
             raise _translated(error, doing=call.routine.name) from error
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Calls that an exception takes back alone."""
+        with self._connection.transaction():
+            yield
+
 
 class SyncListener:
     """The notices of the store, on a connection of their own."""
@@ -190,6 +196,17 @@ class SyncStore:
             raise _translated(error, doing="the transaction") from error
         finally:
             self._release(connection)
+
+    def transact(self, work: Callable[[SyncStoreTransaction], T]) -> T:
+        """Do the work in one transaction, and all of it again after a conflict."""
+        for last in _IS_LAST_TRY:
+            try:
+                with self.transaction() as transaction:
+                    return work(transaction)
+            except StoreUnavailable as error:
+                if last or not isinstance(error.__cause__, CONFLICTS):
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     @contextmanager
     def listen(self) -> Iterator[SyncListener]:

@@ -198,6 +198,101 @@ class AttemptFailed(AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnded(AttemptEvent):
+    """How an attempt ended, after the commit; made only for those who observe it."""
+
+    name = "attempt.ended"
+    level = logging.DEBUG
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptCompleted(AttemptEnded):
+    """The job is completed; of a caller-owned job, the store's evidence says so."""
+
+    name = "attempt.completed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRetried(AttemptEnded):
+    """The attempt failed and the job is tried again."""
+
+    name = "attempt.retried"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptExhausted(AttemptEnded):
+    """The job went to the dead letters."""
+
+    name = "attempt.exhausted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptCancelled(AttemptEnded):
+    """The handler ended the job as cancelled."""
+
+    name = "attempt.cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRescued(AttemptEnded):
+    """The worker of the attempt was lost or its deadline passed; the job is tried again."""
+
+    name = "attempt.rescued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpFailed(AttemptEvent):
+    """No follow-ups were enqueued: their function raised, or the store refused what it gave."""
+
+    name = "attempt.follow_up_failed"
+    level = logging.ERROR
+    transition: str
+    failure: str
+    frames: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUpsUnknown(Event):
+    """A job was rescued or cancelled by a process that does not know whether follow-ups belong to it."""
+
+    name = "follow_up.unknown_kind"
+    level = logging.WARNING
+    kind: str
+    transition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserverFailed(Event):
+    """A function registered with `App.on` raised; the event is not repeated."""
+
+    name = "observer.failed"
+    level = logging.ERROR
+    observer: str
+    event: str
+    failure: str
+    frames: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserversBehind(Event):
+    """Functions registered with `App.on` are too slow: events for them are dropped until they catch up."""
+
+    name = "observer.behind"
+    level = logging.WARNING
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserversCaughtUp(Event):
+    """They get every event again; said once after `observer.behind`."""
+
+    name = "observer.caught_up"
+    level = logging.WARNING
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownKind(Event):
     """Jobs of a kind that this worker does not know come out of a queue that it serves; said once."""
 

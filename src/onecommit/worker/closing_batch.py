@@ -4,8 +4,9 @@ from typing import Protocol, Self
 
 from onecommit.calls.attempts import complete_jobs, finish_jobs
 from onecommit.calls.call import Call
+from onecommit.calls.follow_ups import close_with_follow_ups
 from onecommit.domain.attempt import Attempt
-from onecommit.domain.closing import Finish, Loss
+from onecommit.domain.closing import Finish, FollowedUp, Loss
 from onecommit.domain.identity import Epoch
 from onecommit.domain.job import Outcome
 
@@ -22,6 +23,9 @@ class ClosingBatch(Protocol):
 
     def outcome(self, position: int) -> Outcome:
         """What one item wants to record."""
+
+    def finish(self, position: int) -> Finish | None:
+        """The end of one item; None for a completion that leaves nothing to tell."""
 
     def halves(self) -> "list[ClosingBatch]":
         """Two batches that record the same."""
@@ -60,6 +64,9 @@ class Completions:
         """Always completed."""
         return Outcome.COMPLETED
 
+    def finish(self, _: int) -> None:
+        """They say nothing of themselves but that they completed."""
+
     def halves(self) -> list[ClosingBatch]:
         """Two batches that record the same."""
         middle = len(self.attempts) // 2
@@ -96,7 +103,41 @@ class Finishes:
         """What the handler, or the worker for it, chose."""
         return self._finishes[position].outcome
 
+    def finish(self, position: int) -> Finish:
+        """The end of one item."""
+        return self._finishes[position]
+
     def halves(self) -> list[ClosingBatch]:
         """Two batches that record the same."""
         middle = len(self._finishes) // 2
         return [Finishes(self._finishes[:middle]), Finishes(self._finishes[middle:])]
+
+
+class FollowedUps:
+    """Attempts that end in any way, each with the jobs to enqueue in the same transaction."""
+
+    def __init__(self, items: list[FollowedUp] | None = None) -> None:
+        self.items = items or []
+        self.attempts = [item.finish.attempt for item in self.items]
+
+    def add(self, item: FollowedUp) -> None:
+        """Add one."""
+        self.items.append(item)
+        self.attempts.append(item.finish.attempt)
+
+    def call(self, *, epoch: Epoch) -> Call[list[Loss]]:
+        """The call that ends them and enqueues what follows."""
+        return close_with_follow_ups(self.items, epoch=epoch)
+
+    def outcome(self, position: int) -> Outcome:
+        """What the handler, or the worker for it, chose."""
+        return self.items[position].finish.outcome
+
+    def finish(self, position: int) -> Finish:
+        """The end of one item."""
+        return self.items[position].finish
+
+    def halves(self) -> list[ClosingBatch]:
+        """Two batches that record the same."""
+        middle = len(self.items) // 2
+        return [FollowedUps(self.items[:middle]), FollowedUps(self.items[middle:])]

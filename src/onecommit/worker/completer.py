@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
+from onecommit.app.follow_ups import REFUSALS
 from onecommit.domain.attempt import Attempt
-from onecommit.domain.closing import Finish, Loss, Verdict
+from onecommit.domain.closing import Finish, FollowedUp, Loss, Verdict
 from onecommit.domain.identity import Epoch
-from onecommit.errors import InvalidArgument
+from onecommit.domain.job import Outcome
 from onecommit.telemetry.events import (
     AttemptUnrecorded,
     Emit,
@@ -14,7 +15,7 @@ from onecommit.telemetry.events import (
     StaleAttempt,
     names_of,
 )
-from onecommit.worker.closing_batch import ClosingBatch, Completions, Finishes
+from onecommit.worker.closing_batch import ClosingBatch, Completions, Finishes, FollowedUps
 from onecommit.worker.insistence import Insistence
 from onecommit.worker.open_requests import OpenRequests
 
@@ -40,6 +41,10 @@ class Completer:
     ) -> None:
         self.wake: Callable[[], None] = lambda: None
         """Starts the next round at once; set by whoever runs this loop."""
+        self.on_refused: Callable[[FollowedUp, Exception], None] = lambda _, __: None
+        """Records an attempt whose follow-ups the store refuses; set by whoever decides about ends."""
+        self.on_ended: Callable[[Attempt, Finish | None], None] | None = None
+        """Told about each attempt once its end is committed; None for a plain completion."""
         self.completed = 0
         self.otherwise_ended = 0
         self._insistence = insistence
@@ -50,6 +55,7 @@ class Completer:
         self._delay = delay
         self._completions = Completions()
         self._finishes = Finishes()
+        self._followed_ups = FollowedUps()
         self._sending: list[ClosingBatch] = []
         self._gathering = False
         self._settled = asyncio.Event()
@@ -75,6 +81,12 @@ class Completer:
     def finish(self, finish: Finish) -> None:
         """Record any other end."""
         self._finishes.add(finish)
+        if not self._gathering:
+            self._gather()
+
+    def follow_up(self, closing: FollowedUp) -> None:
+        """Record any end, and enqueue what follows in the same transaction."""
+        self._followed_ups.add(closing)
         if not self._gathering:
             self._gather()
 
@@ -111,7 +123,11 @@ class Completer:
 
     @property
     def _waiting(self) -> int:
-        return len(self._completions.attempts) + len(self._finishes.attempts)
+        return (
+            len(self._completions.attempts)
+            + len(self._finishes.attempts)
+            + len(self._followed_ups.attempts)
+        )
 
     def _gather(self) -> None:
         self._gathering = True
@@ -126,6 +142,9 @@ class Completer:
         if self._finishes.attempts:
             taken.append(self._finishes)
             self._finishes = Finishes()
+        if self._followed_ups.attempts:
+            taken.append(self._followed_ups)
+            self._followed_ups = FollowedUps()
         return taken
 
     def _divided(self, batch: ClosingBatch, error: Exception) -> list[ClosingBatch]:
@@ -137,13 +156,25 @@ class Completer:
 
     def _note(self, batch: ClosingBatch, losses: list[Loss]) -> None:
         self._requests.closed(batch.attempts)
-        won = len(batch.attempts) - len(losses)
-        if isinstance(batch, Completions):
-            self.completed += won
-        else:
-            self.otherwise_ended += won
+        self._count(batch, lost={loss.position for loss in losses})
         for position, verdict in losses:
             self._report_loss(batch, position, verdict)
+
+    def _count(self, batch: ClosingBatch, *, lost: set[int]) -> None:
+        won = len(batch.attempts) - len(lost)
+        completed = won if isinstance(batch, Completions) else 0
+        if isinstance(batch, FollowedUps):
+            outcomes = [item.finish.outcome for item in batch.items]
+            completed = sum(
+                position not in lost and outcome is Outcome.COMPLETED
+                for position, outcome in enumerate(outcomes)
+            )
+        self.completed += completed
+        self.otherwise_ended += won - completed
+        if self.on_ended is not None:
+            for position, attempt in enumerate(batch.attempts):
+                if position not in lost:
+                    self.on_ended(attempt, batch.finish(position))
 
     def _report_loss(self, batch: ClosingBatch, position: int, verdict: Verdict) -> None:
         names = names_of(batch.attempts[position])
@@ -153,6 +184,9 @@ class Completer:
             self._emit(StaleAttempt(**names, wanted=batch.outcome(position).value))
 
     def _give_up(self, batch: ClosingBatch, error: Exception) -> None:
+        if isinstance(batch, FollowedUps):
+            self.on_refused(batch.items[0], error)
+            return
         self._emit(
             AttemptUnrecorded(
                 **names_of(batch.attempts[0]),
@@ -165,4 +199,4 @@ class Completer:
 def _is_refusal(error: Exception) -> bool:
     """Whether the store refuses what one of the items says, rather than the call as such."""
     state = getattr(error, "sqlstate", None) or ""
-    return isinstance(error, InvalidArgument) or state.startswith("22")
+    return isinstance(error, REFUSALS) or state.startswith("22")

@@ -1,6 +1,7 @@
 """What a handler's result or exception means for its attempt: pure decisions."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
@@ -8,10 +9,12 @@ from typing import Any, assert_never
 from onecommit.calls.literals import json_text
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.closing import Finish
+from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.job import Outcome
 from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze, Unfinished
+from onecommit.domain.token import FinalizationReceipt
 from onecommit.domain.unique import microseconds
-from onecommit.errors import DiscardError, InvalidArgument, OnecommitError
+from onecommit.errors import DiscardError, ForgeryRefused, InvalidArgument, OnecommitError
 from onecommit.worker.kind import Kind
 
 LONGEST_MESSAGE = 1_000
@@ -23,6 +26,9 @@ class Completed:
     """The attempt completes; `detail` is the JSON to keep with it."""
 
     detail: str | None
+    result: Any = None
+    follow_ups: Iterable[FollowUp] = ()
+    """As the handler gave them, unchecked."""
 
 
 Ending = Completed | Finish
@@ -36,11 +42,15 @@ def ending_of_result(result: Any, attempt: Attempt, kind: Kind) -> Ending:
     """
     if isinstance(result, Unfinished):
         return finish_of_outcome(result, attempt, kind)
+    if isinstance(result, FinalizationReceipt):
+        return unexpected_receipt(attempt)
+    complete = result if isinstance(result, Complete) else Complete(result)
     try:
-        text = kind.result_text(result.result if isinstance(result, Complete) else result)
+        text = kind.result_text(complete.result)
     except Exception as error:  # noqa: BLE001 - a model's own code makes its JSON
         return failure(attempt, kind, code="invalid_result", error=error)
-    return Completed(None if text is None else f'{{"result":{text}}}')
+    detail = None if text is None else f'{{"result":{text}}}'
+    return Completed(detail, complete.result, complete.follow_ups)
 
 
 def finish_of_outcome(outcome: Unfinished, attempt: Attempt, kind: Kind) -> Finish:
@@ -77,6 +87,10 @@ def ending_of_error(error: BaseException, attempt: Attempt, kind: Kind) -> Finis
         return Finish(
             attempt=attempt, outcome=Outcome.DISCARDED, code="discarded", detail=_about(error)
         )
+    if isinstance(error, ForgeryRefused):
+        return Finish(
+            attempt=attempt, outcome=Outcome.FAILED, code="forged_receipt", detail=_about(error)
+        )
     return failure(attempt, kind, code="handler_error", error=error)
 
 
@@ -110,6 +124,17 @@ def no_receipt(attempt: Attempt) -> Finish:
         remedy="Return what ctx.complete_in_tx(...) returned.",
     )
     return Finish(attempt=attempt, outcome=Outcome.FAILED, code="no_receipt", detail=_about(error))
+
+
+def unexpected_receipt(attempt: Attempt) -> Finish:
+    """An ordinary handler returned the receipt of some other attempt: no retry repairs that."""
+    error = OnecommitError(
+        "the handler of an ordinary job returned a finalization receipt",
+        remedy="Register it with @app.caller_owned_job(...).",
+    )
+    return Finish(
+        attempt=attempt, outcome=Outcome.FAILED, code="unexpected_receipt", detail=_about(error)
+    )
 
 
 def undecodable(attempt: Attempt, error: InvalidArgument) -> Finish:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, assert_never
 
 from onecommit.domain.attempt import Attempt
-from onecommit.domain.closing import Finish
+from onecommit.domain.closing import Finish, FollowedUp
 from onecommit.domain.job import Outcome
 from onecommit.domain.outcome import Unfinished
 from onecommit.drivers.transaction import reason_behind
@@ -19,16 +19,17 @@ from onecommit.telemetry.events import (
     UnknownKind,
     names_of,
 )
+from onecommit.telemetry.tracebacks import frames_of
 from onecommit.worker import ending
 from onecommit.worker.completer import Completer
 from onecommit.worker.ending import Completed, Ending
+from onecommit.worker.follow_ups import FollowUps
 from onecommit.worker.kind import Kind
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.progress import Progress
 from onecommit.worker.reconciler import Case, Reconciler, exit_of
 from onecommit.worker.running import Interruption, Run, Running
 from onecommit.worker.settings import WorkerSettings
-from onecommit.worker.tracebacks import frames_of
 
 _SHORTEST_SWEEP = 0.02
 _LONGEST_SWEEP = 1.0
@@ -45,6 +46,7 @@ class Executor:
         running: Running,
         completer: Completer,
         reconciler: Reconciler,
+        follow_ups: FollowUps,
         progress: Progress,
         requests: OpenRequests,
         settings: WorkerSettings,
@@ -55,6 +57,7 @@ class Executor:
         self._running = running
         self._completer = completer
         self._reconciler = reconciler
+        self._follow_ups = follow_ups
         self._progress = progress
         self._requests = requests
         self._settings = settings
@@ -129,7 +132,7 @@ class Executor:
 
     def is_plain(self, kind: Kind, run: Run | None) -> bool:
         """Whether an attempt that returned nothing can be completed just so."""
-        if kind.caller_owned or self._progress.published:
+        if not kind.is_plain or self._progress.published:
             return False
         return run is None or run.interruption is None
 
@@ -152,12 +155,24 @@ class Executor:
             progressed = await self._progress.conclude(attempt)
             self._record(attempt, ends, progressed=progressed)
 
-    def _record(self, attempt: Attempt, ends: Ending, *, progressed: bool) -> None:
-        match ends:
+    def record_without(self, closing: FollowedUp, error: Exception) -> None:
+        """Record the end of an attempt whose follow-ups the store refuses."""
+        self._hand_over(closing.finish.attempt, self._follow_ups.without(closing.finish, error))
+
+    def _record(self, attempt: Attempt, ends: Ending, *, progressed: bool = False) -> None:
+        closing = self._follow_ups.closing_of(attempt, ends, progressed=progressed)
+        self._hand_over(attempt, closing, progressed=progressed)
+
+    def _hand_over(
+        self, attempt: Attempt, closing: Ending | FollowedUp, *, progressed: bool = False
+    ) -> None:
+        match closing:
             case Completed(detail):
                 self._completer.complete_with(attempt, detail=detail, progressed=progressed)
             case Finish():
-                self._completer.finish(ends)
+                self._completer.finish(closing)
+            case FollowedUp():
+                self._completer.follow_up(closing)
             case unreachable:
                 assert_never(unreachable)
 
@@ -165,13 +180,13 @@ class Executor:
         """The arguments do not fit the handler: the job goes to the dead letters."""
         finish = ending.undecodable(attempt, error)
         self._report(attempt, finish, error)
-        self._completer.finish(finish)
+        self._record(attempt, finish)
 
     def fail_before_start(self, attempt: Attempt, kind: Kind, error: Exception) -> None:
         """The code that reads the arguments raised; the next version of it may not."""
         finish = ending.ending_of_error(error, attempt, kind)
         self._report(attempt, finish, error)
-        self._completer.finish(finish)
+        self._record(attempt, finish)
 
     def refuse_unknown(self, attempt: Attempt, queue: str) -> None:
         """This worker has no handler for the job."""
@@ -192,7 +207,7 @@ class Executor:
             self._report(run.attempt, finish, error)
             return finish
         ends = ending.ending_of_result(result, run.attempt, run.kind)
-        if isinstance(ends, Finish) and ends.code == "invalid_result":
+        if isinstance(ends, Finish) and ends.code in _MISTAKES:
             self._report(run.attempt, ends, TypeError())
         return ends
 
@@ -256,9 +271,11 @@ class Executor:
         if run.kind.caller_owned:
             self._reconciler.watch(self._case_of(run, None, error))
         else:
-            self._completer.finish(self._ending_of_error(run, error))
+            self._record(run.attempt, self._ending_of_error(run, error))
         run.interruption = Interruption.OVERDUE
 
 
+_MISTAKES = ("invalid_result", "unexpected_receipt")
+"""Codes of results that are reported like an exception."""
 _DECIDED_WITHOUT_IT = (Interruption.OVERDUE, Interruption.ABANDONED)
 _CLOSED_BY_OTHERS = (Interruption.CANCELLED, Interruption.RESCUED)

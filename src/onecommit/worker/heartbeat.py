@@ -14,9 +14,9 @@ from onecommit.domain.settings import StoreSettings
 from onecommit.errors import StoreUnavailable, WorkerEnded
 from onecommit.store.sync_store import SyncStore
 from onecommit.telemetry.events import Emit, LoopBlocked, LoopResumed, Reconnected, Reconnecting
+from onecommit.telemetry.tracebacks import frames_of_thread
 from onecommit.worker.incarnation import Incarnation
 from onecommit.worker.open_requests import OpenRequests
-from onecommit.worker.tracebacks import frames_of_thread
 
 _RETRY_SECONDS = 1.0
 

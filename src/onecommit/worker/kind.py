@@ -6,8 +6,10 @@ from functools import partial
 from typing import Any
 
 from onecommit.app.context import AttemptPort
+from onecommit.app.follow_ups import Functions
 from onecommit.app.registration import JobDefinition, Registry
 from onecommit.domain.attempt import Attempt
+from onecommit.domain.follow_up import Transition
 from onecommit.worker.threads import HandlerThreads
 
 
@@ -19,14 +21,23 @@ class Kind:
         "call",
         "caller_owned",
         "decode",
+        "definition",
+        "follow_ups",
         "is_async",
+        "is_plain",
         "name",
         "result_text",
         "retry",
         "timeout",
     )
 
-    def __init__(self, definition: JobDefinition, *, threads: HandlerThreads) -> None:
+    def __init__(
+        self, definition: JobDefinition, *, threads: HandlerThreads, follow_ups: Functions
+    ) -> None:
+        self.definition = definition
+        self.follow_ups = follow_ups
+        self.is_plain = not definition.caller_owned and Transition.COMPLETED not in follow_ups
+        """Whether nothing but a row is recorded when a handler returned nothing."""
         self.name = definition.kind
         self.caller_owned = definition.caller_owned
         self.is_async = definition.is_async
@@ -60,7 +71,12 @@ class Kind:
 def kinds_of(registry: Registry, *, threads: HandlerThreads) -> Mapping[str, Kind]:
     """Every registered kind by its name; raises for a handler whose annotations do not resolve."""
     registry.check()
-    return {definition.kind: Kind(definition, threads=threads) for definition in registry}
+    return {
+        definition.kind: Kind(
+            definition, threads=threads, follow_ups=registry.follow_ups.of(definition.kind)
+        )
+        for definition in registry
+    }
 
 
 def _call_in_thread(

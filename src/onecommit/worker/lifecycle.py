@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from onecommit.telemetry.events import Emit, LoopFailed
-from onecommit.worker.tracebacks import frames_of
+from onecommit.telemetry.tracebacks import frames_of
 
 _CANCEL_SECONDS = 2.0
 

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from onecommit.app.registration import Registry
 from onecommit.domain.closing import Cancellation
 from onecommit.domain.identity import WorkerId
 from onecommit.domain.worker import WorkerInfo
@@ -13,6 +15,7 @@ from onecommit.worker.claim_size import ClaimSize
 from onecommit.worker.completer import Completer
 from onecommit.worker.dispatcher import Dispatcher
 from onecommit.worker.executor import Executor
+from onecommit.worker.follow_ups import FollowUps
 from onecommit.worker.heartbeat import Heartbeat
 from onecommit.worker.incarnation import Incarnation
 from onecommit.worker.insistence import Insistence
@@ -20,10 +23,12 @@ from onecommit.worker.kind import Kind
 from onecommit.worker.lifecycle import Lifecycle, Loop
 from onecommit.worker.maintenance import Maintenance
 from onecommit.worker.notifier import Notifier
+from onecommit.worker.observation import report_end
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.port import RuntimePort
 from onecommit.worker.progress import Progress
 from onecommit.worker.reconciler import Reconciler
+from onecommit.worker.rescuer import Rescuer
 from onecommit.worker.running import Running
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.station import Station
@@ -52,6 +57,8 @@ class Machinery:
         *,
         settings: WorkerSettings,
         kinds: Mapping[str, Kind],
+        registry: Registry,
+        observed: bool,
         threads: HandlerThreads,
         info: WorkerInfo,
         name: str,
@@ -69,6 +76,7 @@ class Machinery:
         self.running = Running()
         self.progress = Progress(self.insistence, epoch=epoch, on_error=reactions.on_error)
         self.tasks = Tasks(on_error=reactions.on_error)
+        follow_ups = FollowUps(kinds, registry=registry, emit=emit)
         self.completer = Completer(
             self.insistence,
             epoch=epoch,
@@ -81,6 +89,7 @@ class Machinery:
             store,
             epoch=epoch,
             requests=self.requests,
+            follow_ups=follow_ups,
             budget=settings.reconcile_budget,
             emit=emit,
             on_error=reactions.on_error,
@@ -89,11 +98,15 @@ class Machinery:
             running=self.running,
             completer=self.completer,
             reconciler=self.reconciler,
+            follow_ups=follow_ups,
             progress=self.progress,
             requests=self.requests,
             settings=settings,
             emit=emit,
         )
+        self.completer.on_refused = self.executor.record_without
+        if observed:
+            self.completer.on_ended = self.reconciler.on_ended = partial(report_end, emit=emit)
         self.notifier = Notifier(
             store,
             emit=emit,
@@ -103,6 +116,7 @@ class Machinery:
         self.maintenance = Maintenance(
             store,
             incarnation=self.incarnation,
+            rescuer=Rescuer(store, epoch=epoch, registry=registry, observed=observed, emit=emit),
             rescue_window=settings.rescue_window,
             listening=lambda: self.notifier.listening,
         )

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 
-from onecommit.calls.maintenance import promote_jobs, rescue_jobs, tend_ring
+from onecommit.calls.maintenance import promote_jobs, tend_ring
 from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
 from onecommit.worker.incarnation import Incarnation
+from onecommit.worker.rescuer import Rescuer
 
 _LONGEST_PAUSE = 10.0
 _TEND_BUSY_SECONDS = 1.0
@@ -15,7 +16,6 @@ _LONGEST_PROMOTION_PAUSE = 10.0
 """Jobs scheduled for sooner than this are announced by a notice."""
 _SHORTEST_PROMOTION_PAUSE = 0.02
 _PROMOTE_LIMIT = 1_000
-_RESCUE_LIMIT = 500
 
 
 class Maintenance:
@@ -31,12 +31,14 @@ class Maintenance:
         store: AsyncStore,
         *,
         incarnation: Incarnation,
+        rescuer: Rescuer,
         rescue_window: float,
         listening: Callable[[], bool],
     ) -> None:
         self.leading = False
         self._store = store
         self._incarnation = incarnation
+        self._rescuer = rescuer
         # A lost leader is replaced as soon as it is taken for dead, and then its attempts are rescued.
         self._window = rescue_window
         """Also how long the lease lasts: a dead leader must not delay the rescue of its own jobs."""
@@ -85,10 +87,7 @@ class Maintenance:
         return min(max(promotion.next_in_us / 1_000_000, _SHORTEST_PROMOTION_PAUSE), longest)
 
     async def _rescue(self) -> float:
-        call = rescue_jobs(
-            window_us=self._window_us, limit=_RESCUE_LIMIT, epoch=self._incarnation.epoch
-        )
-        rescue = await self._store.run(call)
+        rescue = await self._rescuer.rescue(window_us=self._window_us)
         return 0.0 if rescue.more else self._often
 
     async def _tend(self) -> float:

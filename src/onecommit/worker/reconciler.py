@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, assert_never
 
+from onecommit.app.follow_ups import REFUSALS
 from onecommit.calls.attempts import finish_jobs
 from onecommit.calls.finalization import attempt_status
+from onecommit.calls.follow_ups import close_with_follow_ups
 from onecommit.domain.attempt import Attempt
-from onecommit.domain.closing import Finish
+from onecommit.domain.closing import Finish, FollowedUp, Loss
 from onecommit.domain.evidence import (
     Accept,
     AskAgain,
@@ -37,6 +39,7 @@ from onecommit.telemetry.events import (
     names_of,
 )
 from onecommit.worker import ending
+from onecommit.worker.follow_ups import FollowUps
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.running import Interruption, Run
 from onecommit.worker.tasks import Tasks
@@ -58,6 +61,7 @@ class Reconciler:
         *,
         epoch: Epoch,
         requests: OpenRequests,
+        follow_ups: FollowUps,
         budget: float,
         emit: Emit,
         on_error: Callable[[BaseException], None],
@@ -65,9 +69,12 @@ class Reconciler:
         self.decided: Counter[Evidence] = Counter()
         """How many attempts were decided by each kind of evidence."""
         self._unresolved: set[Case] = set()
+        self.on_ended: Callable[[Attempt, Finish | None], None] | None = None
+        """Told about each attempt once the store's evidence says how it ended; None: it completed."""
         self._store = store
         self._epoch = epoch
         self._requests = requests
+        self._follow_ups = follow_ups
         self._budget = budget
         self._emit = emit
         self._watchers = Tasks(on_error=on_error)
@@ -158,14 +165,26 @@ class Reconciler:
         programming_error = settle is Settle.AS_PROGRAMMING_ERROR
         finish = ending.no_receipt(case.attempt) if programming_error else case.finish
         try:
-            losses = await self._store.run(finish_jobs([finish], lock=True, epoch=self._epoch))
+            losses = await self._close(finish)
         except StoreUnavailable:
             return False  # whether it was recorded is evidence of the next question
         if losses:
             return False  # something was decided meanwhile: ask what
+        if self.on_ended is not None:
+            self.on_ended(case.attempt, finish)
         self._requests.closed([case.attempt])
         self.decided[evidence_of(settle)] += 1
         return True
+
+    async def _close(self, finish: Finish) -> list[Loss]:
+        closing = self._follow_ups.closing_of(finish.attempt, finish)
+        while isinstance(closing, FollowedUp):
+            call = close_with_follow_ups([closing], lock=True, epoch=self._epoch)
+            try:
+                return await self._store.run(call)
+            except REFUSALS as error:
+                closing = self._follow_ups.without(closing.finish, error)
+        return await self._store.run(finish_jobs([finish], lock=True, epoch=self._epoch))
 
     def _report_mistake(self, case: "Case", settle: Settle) -> None:
         if case.reported:
@@ -180,6 +199,8 @@ class Reconciler:
             case.report()
 
     def _accept(self, case: "Case", *, surprising: bool) -> None:
+        if self.on_ended is not None:
+            self.on_ended(case.attempt, None)
         if surprising:
             names = names_of(case.attempt)
             self._emit(CompletedThenRaised(**names, exit=case.exit.name.lower()))
@@ -237,7 +258,10 @@ def exit_of(run: Run, result: Any, error: BaseException | None) -> HandlerExit:
 
 def _exit_of_result(attempt: Attempt, result: Any) -> HandlerExit:
     match result:
-        case FinalizationReceipt() if result.belongs_to(attempt.token):
+        # The exact class: a mock may pretend to be an instance of any.
+        case FinalizationReceipt() if type(result) is FinalizationReceipt and result.belongs_to(
+            attempt.token
+        ):
             return HandlerExit.OWN_RECEIPT
         case Snooze() | RetryAfter() | Discard() | Cancel():
             return HandlerExit.OUTCOME

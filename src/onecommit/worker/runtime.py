@@ -18,6 +18,7 @@ from onecommit.domain.worker import WorkerInfo
 from onecommit.errors import EpochFenced, SchemaError, StoreMismatch, UsageError
 from onecommit.store.async_store import AsyncStore
 from onecommit.telemetry.events import (
+    AttemptEnded,
     Emit,
     LoopFailed,
     WorkerFenced,
@@ -25,6 +26,7 @@ from onecommit.telemetry.events import (
     WorkerStarted,
     log_event,
 )
+from onecommit.telemetry.tracebacks import frames_of
 from onecommit.version import __version__
 from onecommit.worker.admission import (
     check_connections,
@@ -36,10 +38,10 @@ from onecommit.worker.draining import Shutdown, run_until_empty
 from onecommit.worker.kind import kinds_of
 from onecommit.worker.machinery import Machinery, Reactions
 from onecommit.worker.notices import NoticeRouter
+from onecommit.worker.observation import Observation
 from onecommit.worker.running import Interruption
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.threads import HandlerThreads
-from onecommit.worker.tracebacks import frames_of
 
 _FATAL = (EpochFenced, SchemaError, StoreMismatch)
 """After these the process must not touch the store any more."""
@@ -54,7 +56,8 @@ class Worker:
     def __init__(self, app: App, settings: WorkerSettings, *, emit: Emit = log_event) -> None:
         self.settings = settings
         self._app = app
-        self._emit = emit
+        self._observation = Observation(app.observers, emit=emit)
+        self._emit = self._observation.emit
         self._threads = HandlerThreads(limit=min(settings.threads, sum(settings.queues.values())))
         self._machinery: Machinery | None = None
         self._router = NoticeRouter(
@@ -95,6 +98,7 @@ class Worker:
         except BaseException:
             await store.close()
             raise
+        self._observation.start()
         machinery.start()
         queues = " ".join(f"{queue}:{count}" for queue, count in self.settings.queues.items())
         self._emit(WorkerStarted(worker=worker, queues=queues))
@@ -170,6 +174,8 @@ class Worker:
             store,
             settings=self.settings,
             kinds=kinds,
+            registry=self._app.registry,
+            observed=self._app.observers.want(AttemptEnded),
             threads=self._threads,
             name=self.settings.name or f"{host}:{os.getpid()}",
             info=WorkerInfo(
@@ -190,7 +196,10 @@ class Worker:
 
     async def _shut_down(self, machinery: Machinery) -> int:
         shutdown = Shutdown(machinery, settings=self.settings, hurry=self._hurry, emit=self._emit)
-        return await (shutdown.halt() if self._failure else shutdown.drain())
+        try:
+            return await (shutdown.halt() if self._failure else shutdown.drain())
+        finally:
+            await self._observation.stop()
 
     # --- reacting
 

@@ -4,11 +4,12 @@
 -- Worker (leader). READ COMMITTED. Locks: schema (shared), worker (exclusive, try), attempts (try), completion keys.
 -- Raises OC004, OC006, 40001.
 create or replace function "@schema@".rescue_jobs(p_window_us bigint, p_limit integer, p_epoch bigint)
-returns table (rescued integer, more boolean)
+returns table (rescued integer, more boolean, job_ids bigint[])
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_open record;
-    v_lost integer;
+    v_lost integer[];
+    v_leases bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'rescue_jobs needs READ COMMITTED' using errcode = 'OC006';
@@ -22,16 +23,19 @@ begin
     into v_open from "@schema@".open_claims(least(p_limit, 500)) o;
     rescued := v_open.n;
     if rescued > 0 then
-        select count(*) into v_lost from "@schema@".close_attempts(v_open.chapters, v_open.lanes, v_open.seqs, v_open.job_ids,
-            v_open.run_leases, v_open.outcomes, v_open.delays, v_open.codes, v_open.details, true);
-        rescued := rescued - v_lost;
+        select coalesce(array_agg(c.item), '{}') into v_lost from "@schema@".close_attempts(v_open.chapters, v_open.lanes, v_open.seqs, v_open.job_ids,
+            v_open.run_leases, v_open.outcomes, v_open.delays, v_open.codes, v_open.details, true) c;
+        rescued := rescued - cardinality(v_lost);
+        job_ids := array(select i.job_id from unnest(v_open.job_ids) with ordinality i (job_id, n) where i.n <> all (v_lost));
         -- The workers of those attempts, if they still run, hear of it as of a cancellation.
         insert into "@schema@".cancellation (job_id, run_lease, at)
         select i.job_id, i.run_lease, "@schema@".store_now() from unnest(v_open.job_ids, v_open.run_leases, v_open.codes) i (job_id, run_lease, code)
         where i.code = 'deadline_passed' order by 1, 2
         on conflict do nothing;
     end if;
-    rescued := rescued + "@schema@".rescue_leases(least(p_limit, 500));
+    v_leases := "@schema@".rescue_leases(least(p_limit, 500));
+    rescued := rescued + cardinality(v_leases);
+    job_ids := coalesce(job_ids, '{}') || v_leases;
     more := rescued >= least(p_limit, 500);
     if not more then
         perform "@schema@".forget_workers();

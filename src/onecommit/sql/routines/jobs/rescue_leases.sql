@@ -1,9 +1,9 @@
 -- The part of rescue_jobs for materialized attempts. Internal. Locks: attempts (try), lease rows.
-create or replace function "@schema@".rescue_leases(p_limit integer) returns integer
+create or replace function "@schema@".rescue_leases(p_limit integer) returns bigint[]
 language plpgsql as $$
 declare
     v_lease record;
-    v_rescued integer := 0;
+    v_rescued bigint[] := '{}';
 begin
     for v_lease in
         select l.job_id, l.run_lease, l.attempt, case when w.ended_at is not null or w.worker is null then 'worker_lost' else 'deadline_passed' end as code
@@ -15,7 +15,7 @@ begin
         if pg_try_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'), "@schema@".attempt_key(v_lease.job_id, v_lease.run_lease))
             and "@schema@".close_lease(v_lease.job_id, v_lease.run_lease, 'rescued', "@schema@".rescue_delay(v_lease.attempt),
                 v_lease.code, json_build_object('code', v_lease.code)::text, "@schema@".store_now()) = 'closed' then
-            v_rescued := v_rescued + 1;
+            v_rescued := v_rescued || v_lease.job_id;
         end if;
     end loop;
     return v_rescued;

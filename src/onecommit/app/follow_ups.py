@@ -1,0 +1,115 @@
+"""Follow-up functions: registered with a kind, asked when one of its attempts ends."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from onecommit.domain.follow_up import (
+    FollowUp,
+    FollowUpFunction,
+    JobTransition,
+    Transition,
+)
+from onecommit.errors import InvalidArgument, LanesExhausted, UsageError
+
+if TYPE_CHECKING:
+    from onecommit.app.registration import JobDefinition, Registry
+
+REFUSALS = (InvalidArgument, LanesExhausted)
+"""What the store says of follow-ups that it does not take."""
+
+Functions = Mapping[Transition, Sequence[FollowUpFunction]]
+
+
+class FollowUpFunctions:
+    """The functions of every kind, whether or not the kind is registered yet."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, dict[Transition, list[FollowUpFunction]]] = {}
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds that have any."""
+        return set(self._functions)
+
+    def add(self, kind: str, transition: Transition, function: FollowUpFunction) -> None:
+        """Ask the function at this transition of the kind, after those that were added before."""
+        if inspect.iscoroutinefunction(function) or not callable(function):
+            raise UsageError(
+                f"a follow-up function of {kind} is not a plain function",
+                remedy="Write it with `def`: it decides what follows, handlers do the work.",
+            )
+        at = self._functions.setdefault(kind, {})
+        at.setdefault(Transition(transition), []).append(function)
+
+    def of(self, kind: str) -> Functions:
+        """The functions of one kind."""
+        return self._functions.get(kind, {})
+
+    def check(self, definition: "JobDefinition") -> None:
+        """Refuse what the kind cannot have."""
+        if definition.caller_owned and Transition.COMPLETED in self.of(definition.kind):
+            raise cannot_follow_completion(definition.kind)
+
+
+def ask(
+    functions: Iterable[FollowUpFunction], about: JobTransition, *, registry: "Registry"
+) -> tuple[FollowUp, ...]:
+    """What follows. Raises whatever a function raises, and UsageError for what is no follow-up."""
+    return tuple(
+        follow_up
+        for function in functions
+        for follow_up in checked(function(about), registry=registry)
+    )
+
+
+def checked(found: object, *, registry: "Registry") -> list[FollowUp]:
+    """The follow-ups in what a function or a handler gave, of kinds of this App."""
+    match found:
+        case None:
+            return []
+        case FollowUp():
+            follow_ups = [found]
+        case str() | bytes() | Mapping():
+            raise _no_follow_up(found)
+        case Iterable():
+            follow_ups = list(found)
+        case _:
+            raise _no_follow_up(found)
+    for follow_up in follow_ups:
+        if not isinstance(follow_up, FollowUp):
+            raise _no_follow_up(follow_up)
+        if follow_up.definition is None or registry.get(follow_up.kind) is not follow_up.definition:
+            raise UsageError(
+                f"the follow-up {follow_up.kind} is not a job of this App",
+                remedy="Make it with `follow_up(...)` of a job that is registered here.",
+            )
+    return follow_ups
+
+
+def arguments_of(definition: "JobDefinition", args: str) -> Mapping[str, Any]:
+    """The arguments of a job as its handler gets them; the JSON values if they do not fit it."""
+    payload = definition.payload
+    try:
+        return {**payload.defaults, **payload.decode(args)}
+    except Exception:  # noqa: BLE001 - a model's own code reads its JSON
+        values = msgspec.json.decode(args)
+        return values if isinstance(values, dict) else {}
+
+
+def cannot_follow_completion(kind: str) -> UsageError:
+    """Why a caller-owned kind has no follow-up functions on completed."""
+    return UsageError(
+        f"{kind} is caller-owned: its completion commits in the handler's own transaction, where no "
+        "follow-up function can run",
+        remedy="Enqueue in that transaction: await audit.in_tx(connection).enqueue(...).",
+    )
+
+
+def _no_follow_up(found: object) -> UsageError:
+    return UsageError(
+        f"a {type(found).__qualname__} was given as a follow-up",
+        remedy="Return `job.follow_up(...)`, several of them in a list, or None.",
+    )

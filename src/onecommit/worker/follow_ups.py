@@ -1,0 +1,101 @@
+"""What follows when an attempt of this worker ends."""
+
+from collections.abc import Mapping
+
+from onecommit.app.follow_ups import arguments_of, ask, checked
+from onecommit.app.registration import Registry
+from onecommit.domain.attempt import Attempt
+from onecommit.domain.closing import Finish, FollowedUp
+from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
+from onecommit.domain.job import Outcome
+from onecommit.telemetry.events import AttemptFailed, Emit, FollowUpFailed, names_of
+from onecommit.telemetry.tracebacks import frames_of
+from onecommit.worker import ending
+from onecommit.worker.ending import Completed, Ending
+from onecommit.worker.kind import Kind
+
+
+class FollowUps:
+    """Asks the follow-up functions of a kind, and decides what their failure means.
+
+    A completion without its follow-ups would break what the application promises, so the attempt has
+    failed instead. Every other transition is a fact already: it stands, and the failure is reported.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], *, registry: Registry, emit: Emit) -> None:
+        self._kinds = kinds
+        self._registry = registry
+        self._emit = emit
+
+    def closing_of(
+        self, attempt: Attempt, ends: Ending, *, progressed: bool = False
+    ) -> Ending | FollowedUp:
+        """How to close the attempt: as it ends, with what follows, or as failed."""
+        kind = self._kinds.get(attempt.kind)
+        given = ends.follow_ups if isinstance(ends, Completed) else ()
+        if kind is None or (not kind.follow_ups and given == ()):
+            return ends
+        finish = ends if isinstance(ends, Finish) else _completion(attempt, ends)
+        transition = finish.transition
+        if transition is None:
+            return ends
+        try:
+            result = ends.result if isinstance(ends, Completed) else None
+            follow_ups = self._asked(kind, finish, transition, result=result)
+            follow_ups = (*checked(given, registry=self._registry), *follow_ups)
+        except Exception as error:  # noqa: BLE001 - whatever the application's function raises
+            return self.without(finish, error)
+        if not follow_ups:
+            return ends
+        return FollowedUp(finish=finish, follow_ups=follow_ups, progressed=progressed)
+
+    def without(self, finish: Finish, error: Exception) -> Finish | FollowedUp:
+        """How to close the attempt when its follow-ups cannot be had."""
+        attempt = finish.attempt
+        if finish.transition is not Transition.COMPLETED:
+            self._emit(
+                FollowUpFailed(
+                    **names_of(attempt),
+                    transition=str(finish.transition),
+                    failure=type(error).__qualname__,
+                    frames=frames_of(error),
+                )
+            )
+            return finish
+        failed = ending.failure(
+            attempt, self._kinds[attempt.kind], code="follow_up_error", error=error
+        )
+        self._emit(
+            AttemptFailed(
+                **names_of(attempt),
+                code="follow_up_error",
+                failure=type(error).__qualname__,
+                frames=frames_of(error),
+            )
+        )
+        closing = self.closing_of(attempt, failed)
+        return failed if isinstance(closing, Completed) else closing
+
+    def _asked(
+        self, kind: Kind, finish: Finish, transition: Transition, *, result: object
+    ) -> tuple[FollowUp, ...]:
+        functions = kind.follow_ups.get(transition, ())
+        if not functions:
+            return ()
+        attempt = finish.attempt
+        about = JobTransition(
+            transition=transition,
+            job_id=attempt.job_id,
+            kind=attempt.kind,
+            attempt=attempt.attempt,
+            max_attempts=attempt.max_attempts,
+            run_lease=attempt.run_lease,
+            arguments=arguments_of(kind.definition, attempt.args),
+            result=result,
+            code=finish.code,
+        )
+        return ask(functions, about, registry=self._registry)
+
+
+def _completion(attempt: Attempt, ends: Completed) -> Finish:
+    return Finish(attempt=attempt, outcome=Outcome.COMPLETED, detail=ends.detail)
