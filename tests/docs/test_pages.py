@@ -26,7 +26,7 @@ from tests.clusters import MAJORS, Clusters, Database
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-MARKED = re.compile(r"^<!-- from: (\S+) -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARKED = re.compile(r"^<!-- from: (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUNS = re.compile(r"^<!-- runs -->\n```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_TOKEN = re.compile(

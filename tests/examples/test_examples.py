@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import MAJORS, Clusters, Database
+from tests.drivers.sql_callers import NODE, NODE_DRIVER, require
 
 pytestmark = pytest.mark.pg
 
@@ -27,6 +28,8 @@ def database(clusters: Clusters) -> Iterator[Database]:
 def run(example: Path, database: Database) -> subprocess.CompletedProcess[str]:
     """Run it as a reader would, with ONECOMMIT_DSN set so that it starts no server."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ONECOMMIT_", "PG"))}
+    if "node" in example.stem:
+        environment |= environment_of_node()
     return subprocess.run(
         [sys.executable, "-W", "error", str(example)],
         env=environment | {"ONECOMMIT_DSN": database.dsn},
@@ -36,6 +39,12 @@ def run(example: Path, database: Database) -> subprocess.CompletedProcess[str]:
         timeout=100,
         check=False,
     )
+
+
+def environment_of_node() -> dict[str, str]:
+    """Node and its driver as `make setup` has installed them."""
+    require(NODE_DRIVER)
+    return {"PATH": f"{NODE.parent}:{os.environ['PATH']}", "NODE_PATH": str(NODE_DRIVER.parent)}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
