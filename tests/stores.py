@@ -40,7 +40,7 @@ begin
     insert into onecommit.ring default values;
     insert into onecommit.chapter (chapter) values (1);
     insert into onecommit.leader default values;
-    perform setval('onecommit.head_fence', 1, true), setval('onecommit.tail_fence', 1, true);
+    perform setval('onecommit.head_fence', 1, true), setval('onecommit.tail_fence', 1, true), setval('onecommit.caller_owned_fence', 1, true);
     perform setval(l.number_seq, 1, false), setval(l.generation_seq, 1), setval(l.sleeper_seq, 0)
     from onecommit.lane l where l.queue is not null or l.lane = 0;
     update onecommit.lane set queue = null, priority = null, frontier = 0, old_holes = '{{}}', new_holes = '{{}}', label = 0, settled = 0

@@ -8,7 +8,7 @@ from tests.stores import Store
 
 pytestmark = pytest.mark.pg
 
-FENCES = ("epoch_fence", "head_fence", "tail_fence")
+FENCES = ("epoch_fence", "head_fence", "tail_fence", "caller_owned_fence")
 
 
 def test_no_session_keeps_numbers_to_itself(shared_store: Store):

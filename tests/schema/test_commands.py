@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from onecommit.schema import apply, script, status
+from onecommit.schema import apply, initialize_epoch, script, status
 from onecommit.schema.lock import Patience
 from onecommit.schema.session import owner_session
 
@@ -67,10 +68,33 @@ def test_status_answers_by_exit_code_text_and_json(dsn):
     facts = json.loads(found.stdout)
     assert (facts["state"], facts["active_epoch"]) == ("compatible", None)
     assert facts["store_id"] == str(status(dsn).store_id)
+    assert facts["finalization"] == []
     unreachable = run("status", ONECOMMIT_DSN="host=/nowhere dbname=hush")
     assert (unreachable.returncode, unreachable.stdout) == (1, "")
     assert "hush" not in unreachable.stderr
     assert "Traceback" not in unreachable.stderr
+
+
+@pytest.mark.pg
+def test_status_names_the_queues_that_accept_caller_owned_completion(dsn):
+    """And the old workers for which another one waits."""
+    apply(dsn)
+    initialize_epoch(dsn, actor="me", reason="test")
+    register = (
+        "select onecommit.register_worker(%s, %s, active_epoch) from onecommit.store_status()"
+    )
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("insert into onecommit.queue (queue) values ('email')")
+        connection.execute(register, ("old", '{"queues": ["email"]}'))
+        info = '{"queues": ["billing", "email"], "capabilities": ["caller_owned_v1"]}'
+        connection.execute(register, ("new", info))
+    text = run("status", ONECOMMIT_DSN=dsn).stdout
+    assert "billing; email (not while these old workers serve it: old)" in text
+    facts = json.loads(run("status", "--json", ONECOMMIT_DSN=dsn).stdout)
+    assert facts["finalization"] == [
+        {"queue": "billing", "enabled": True, "waiting_for": []},
+        {"queue": "email", "enabled": False, "waiting_for": ["old"]},
+    ]
 
 
 @pytest.mark.pg

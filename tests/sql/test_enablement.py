@@ -40,6 +40,15 @@ def test_a_fleet_of_this_version_needs_no_switch(engine: Engine):
     assert status(engine) == {"q": (True, []), "r": (True, [])}
 
 
+def test_a_fleet_of_this_version_looks_nothing_up(store: Store, engine: Engine):
+    """Neither claims nor completions ask for queues or workers before the first old worker comes."""
+    engine.register()
+    with store.engine().open() as owner:
+        owner.sql("lock onecommit.caller_owned_queue in access exclusive mode")
+        [attempt] = engine.take()
+        assert engine.complete_job(attempt).outcome == "completed"
+
+
 def test_a_mixed_fleet_is_refused_and_named(store: Store, engine: Engine, old: Engine):
     """The old worker could claim the next attempt of the job and would not reconcile it."""
     [attempt] = engine.take()
@@ -108,6 +117,22 @@ def test_a_worker_that_does_not_say_what_it_serves_may_serve_any(engine: Engine,
     engine.call("register_worker", p_name="anon", p_info="{}")
     engine.register(queues=["q", "r"])
     assert status(engine) == {"q": (False, ["anon"]), "r": (False, ["anon"])}
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        '{"queues": "q", "capabilities": "caller_owned_v1"}',
+        '{"queues": {"q": 1}, "capabilities": {"caller_owned_v1": true}}',
+        '{"queues": [1, null, ["q"]], "capabilities": [null, "other"]}',
+        '{"queues": null, "capabilities": 1}',
+    ],
+)
+def test_what_a_worker_says_in_another_form_enables_nothing(engine: Engine, info: str):
+    """And is no error: the store keeps it for operators."""
+    assert engine.call("register_worker", p_name="odd", p_info=info)
+    assert "q" not in status(engine)
+    assert engine.call("list_workers")[0].name == "odd"
 
 
 def test_old_workers_of_other_queues_and_epochs_do_not_count(engine: Engine, store: Store):

@@ -9,7 +9,6 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off 
 declare
     v_now timestamptz;
     v_paused boolean;
-    v_refused boolean;
     v_lane "@schema@".lane;
     v_claim record;
     v_left integer := p_limit;
@@ -31,13 +30,10 @@ begin
         return;
     end if;
     perform "@schema@".mark_sleeper(p_queue, p_sleep);
-    select q.paused,
-           exists (select from "@schema@".worker w where w.worker = p_worker and not w.caller_owned)
-           and exists (select from "@schema@".caller_owned_queue e where e.queue = p_queue)
-    into v_paused, v_refused from "@schema@".queue q where q.queue = p_queue;
-    if v_refused then
-        perform "@schema@".refuse_incapable();
+    if pg_sequence_last_value('"@schema@".caller_owned_fence'::regclass) = 0 then
+        perform "@schema@".refuse_incapable(p_worker, p_queue);
     end if;
+    select q.paused into v_paused from "@schema@".queue q where q.queue = p_queue;
     if v_paused then
         return query select s.* from "@schema@".claim_summary('paused') s;
         return;

@@ -40,15 +40,15 @@ begin
     select m.finalization_max_age as max_age,
            (select g.data from "@schema@".progress g where g.job_id = complete_job.job_id) as progress,
            (select r.options ? 'unique' from "@schema@".ready r
-            where r.slot = v_slot and r.lane = v_attempt.lane and r.seq = v_attempt.seq) as keyed,
-           exists (select from "@schema@".caller_owned_queue e where e.queue = coalesce(
-               (select l.queue from "@schema@".lane l where l.lane = v_attempt.lane),
-               (select l.queue from "@schema@".lease l where l.job_id = complete_job.job_id))) as enabled
+            where r.slot = v_slot and r.lane = v_attempt.lane and r.seq = v_attempt.seq) as keyed
     into v_about from "@schema@".store_metadata m where m.singleton;
     v_now := "@schema@".store_now();
-    if not v_about.enabled or v_attempt.epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass)
+    if v_attempt.epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass)
         or transaction_timestamp() < greatest(v_attempt.claimed_at, v_now - v_about.max_age) then
-        perform "@schema@".refuse_finalizer(v_attempt.epoch, v_about.enabled);
+        perform "@schema@".refuse_finalizer(v_attempt.epoch);
+    end if;
+    if pg_sequence_last_value('"@schema@".caller_owned_fence'::regclass) = 0 then
+        perform "@schema@".refuse_disabled(complete_job.job_id, v_attempt.lane);
     end if;
     if complete_job.progress is not null or v_about.progress is not null then
         v_detail := json_build_object('progress', coalesce(complete_job.progress::json, v_about.progress))::text;

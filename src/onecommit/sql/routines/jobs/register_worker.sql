@@ -12,6 +12,7 @@ begin
     perform "@schema@".enter_runtime(p_epoch);
     if not coalesce(p_info -> 'capabilities' ? 'caller_owned_v1', false) then
         -- Whoever enables one of the queues looked before, and its claims will be refused, or sees this worker.
+        perform setval('"@schema@".caller_owned_fence', 0, true);
         perform pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".caller_owned_queue'), hashtext(q.queue))
         from "@schema@".queue q where coalesce(p_info -> 'queues' ? q.queue, true) order by hashtext(q.queue);
     end if;
