@@ -82,6 +82,7 @@ def breaks(name: str, model: str, *defines: str, ltl: str | None = None) -> Conf
 CLAIM = "claim_settlement.pml"
 RING = "ring_reclaim.pml"
 COMPLETION = "completion_rescue.pml"
+MATERIALIZATION = "materialization.pml"
 
 CONFIGURATIONS = (
     holds("claim-3x4", CLAIM, "PRODUCERS=3", "NUMBERS=4"),
@@ -130,6 +131,14 @@ CONFIGURATIONS = (
     breaks("completion-unknown-is-failure", COMPLETION, "UNKNOWN_IS_FAILURE", ltl="together"),
     breaks("completion-unknown-is-completion", COMPLETION, "UNKNOWN_IS_COMPLETION", ltl="together"),
     breaks("completion-no-rescue", COMPLETION, "RESCUERS=0", "FINITE_ROLLBACKS", ltl="ends"),
+    holds("lease", MATERIALIZATION, ltl="together"),
+    holds("lease-two-batches", MATERIALIZATION, "BATCHES=2", "RESOLVERS=1", ltl="together"),
+    breaks("lease-without-key", MATERIALIZATION, "WITHOUT_KEY", ltl="together"),
+    breaks("lease-two-transactions", MATERIALIZATION, "TWO_TRANSACTIONS", ltl="together"),
+    breaks("lease-same-statement", MATERIALIZATION, "SAME_STATEMENT", ltl="together"),
+    breaks("lease-tail-unchecked", MATERIALIZATION, "TAIL_UNCHECKED", ltl="together"),
+    breaks("lease-unseen", MATERIALIZATION, "LEASE_UNSEEN", ltl="together"),
+    breaks("lease-resolved-twice", MATERIALIZATION, "RESOLVED_TWICE", ltl="together"),
 )
 
 

@@ -345,6 +345,44 @@ class Engine:
             p_data=[json.dumps(data)] * len(attempts),
         )
 
+    # --- callbacks ---
+
+    def callback(
+        self, attempt: Attempt, *, name: str | None = None, timeout_us: int = HOUR_US
+    ) -> str:
+        """The id of a callback that the attempt registers."""
+        token = {f"p_{field}": value for field, value in attempt.token.items()}
+        return self.call(
+            "register_callback", p_callback=None, **token, p_name=name, p_timeout_us=timeout_us
+        )[0].callback_id
+
+    def wait_for(self, attempt: Attempt, *callbacks: str) -> list[tuple[str, Any]]:
+        """How those that are resolved were, with their payloads."""
+        count = len(callbacks)
+        rows = self.call(
+            "await_callbacks",
+            p_callbacks=list(callbacks),
+            p_job_ids=[attempt.job_id] * count,
+            p_run_leases=[attempt.run_lease] * count,
+        )
+        return [(r.resolution, r.payload and json.loads(r.payload)) for r in rows]
+
+    def resume_external(self, callback: str, payload: Any = None) -> str:
+        text = json.dumps(payload)
+        return self.call("resume_external", p_callback=callback, p_payload=text)[0][0]
+
+    def complete_external(self, callback: str, result: Any = None) -> str:
+        text = json.dumps(result)
+        return self.call("complete_external", p_callback=callback, p_result=text)[0][0]
+
+    def fail_external(self, callback: str) -> str:
+        return self.call("fail_external", p_callback=callback, p_reason="declined")[0][0]
+
+    def retry_external(self, callback: str, *, delay_us: int = 0) -> str:
+        return self.call(
+            "retry_external", p_callback=callback, p_delay_us=delay_us, p_reason="busy"
+        )[0][0]
+
     # --- maintenance ---
 
     def promote(self, limit: int = 1000) -> Any:

@@ -17,6 +17,7 @@ ROLES = {  # the word in a routine's header -> heading; a routine that names non
     "Producer": "Producers",
     "Finalizer": "Finalizers",
     "Worker": "Workers",
+    "Resolver": "Resolvers",
     "Operator": "Operators",
     "Owner only": "The owner",
     "Reader": "Readers",

@@ -18,6 +18,7 @@ TWINS = {
     "app/async_producer.py": "app/sync_producer.py",
     "app/async_client.py": "app/sync_client.py",
     "app/async_follow_ups.py": "app/sync_follow_ups.py",
+    "app/async_callbacks.py": "app/sync_callbacks.py",
 }
 
 # Applied to each line in this order; what is special comes before the general rule for our own names.

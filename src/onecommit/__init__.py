@@ -8,17 +8,27 @@ from onecommit.app.context import (
     SyncJobContext,
 )
 from onecommit.app.job import Job
+from onecommit.domain.callback import Callback, CallbackAnswer
 from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
 from onecommit.domain.job import Enqueued, JobResult, JobState, JobView, Outcome
 from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
 from onecommit.domain.unique import Unique
-from onecommit.errors import DiscardError, InvalidArgument, OnecommitError, StaleAttempt
+from onecommit.errors import (
+    CallbackTimedOut,
+    DiscardError,
+    InvalidArgument,
+    OnecommitError,
+    StaleAttempt,
+)
 from onecommit.version import __version__ as __version__
 
 __all__ = [
     "App",
+    "Callback",
+    "CallbackAnswer",
+    "CallbackTimedOut",
     "CallerOwnedJobContext",
     "Cancel",
     "Complete",

@@ -13,6 +13,7 @@ OnecommitError
 ├── LanesExhausted              OC007     no lane is left for a new queue or priority
 ├── WorkerEnded                 OC008     this worker was declared dead
 ├── StateRefused                OC009     the queue or job is in another state
+├── CallbackTimedOut            OC011     nobody resolved the callback in time
 ├── StoreUnavailable            ASDUR103  the server did not answer, or the connection was lost
 ├── StoreMismatch               ASDUR115  this database is another store
 └── SchemaError                 OC010     the schema is not what this version needs
@@ -128,6 +129,13 @@ class ForgeryRefused(OnecommitError, TypeError):
     """A finalization token or receipt was made by hand; a job whose handler does that is not retried."""
 
     remedy = "Use what `ctx.token` and `ctx.complete_in_tx(...)` give."
+
+
+class CallbackTimedOut(OnecommitError):
+    """Nobody resolved the callback before its timeout."""
+
+    code = "OC011"
+    remedy = "Catch it if the job can go on without an answer; else it is an error like any other."
 
 
 class DiscardError(Exception):

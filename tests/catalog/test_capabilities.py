@@ -7,7 +7,7 @@ from tests.stores import Store
 
 pytestmark = pytest.mark.pg
 
-ROLES = {"producer", "worker", "finalizer", "operator", "reader"}
+ROLES = {"producer", "worker", "finalizer", "resolver", "operator", "reader"}
 
 
 @pytest.fixture

@@ -52,6 +52,26 @@ def materialize(engine: Engine, attempt: Attempt) -> str:
     return "closed" if engine.materialize(attempt) else "skipped"
 
 
+def register(engine: Engine, attempt: Attempt) -> str:
+    """Materialization as a handler causes it: it waits where the tender only tries."""
+    try:
+        engine.callback(attempt)
+    except psycopg.Error as error:
+        return error.sqlstate
+    return "closed"
+
+
+def _resolved_by(how: str) -> Callable[[Engine, Attempt], str]:
+    def resolve(engine: Engine, attempt: Attempt) -> str:
+        callback = engine.value(
+            "select callback_id from onecommit.callback where job_id = %s", attempt.job_id
+        )
+        answer = getattr(engine, how)(callback)
+        return "closed" if answer == "accepted" else answer
+
+    return resolve
+
+
 CLOSERS = {
     "complete_jobs": Closer(run=complete_jobs, state="completed", holds_attempt=False),
     "finish": Closer(run=finish, state="scheduled", holds_attempt=False),
@@ -60,4 +80,16 @@ CLOSERS = {
     "rescue": Closer(run=rescue, state="scheduled", holds_attempt=True),
     "cancel": Closer(run=cancel, state="cancelled", holds_attempt=True),
     "materialize": Closer(run=materialize, state="running", holds_attempt=True),
+    "register": Closer(run=register, state="running", holds_attempt=True),
+}
+
+# Of an attempt that is a lease with a pending callback. A resume decides the callback and leaves the attempt open.
+LEASE_CLOSERS = {
+    **{name: each for name, each in CLOSERS.items() if name not in {"materialize", "register"}},
+    "complete_ext": Closer(
+        run=_resolved_by("complete_external"), state="completed", holds_attempt=True
+    ),
+    "fail_ext": Closer(run=_resolved_by("fail_external"), state="dead", holds_attempt=True),
+    "retry_ext": Closer(run=_resolved_by("retry_external"), state="scheduled", holds_attempt=True),
+    "resume": Closer(run=_resolved_by("resume_external"), state="running", holds_attempt=True),
 }

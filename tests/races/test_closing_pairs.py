@@ -14,14 +14,15 @@ pytestmark = pytest.mark.pg
 
 # What the second is told when the first commits. ! means at once, without waiting for the first.
 AFTER_COMMIT = """
-first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            materialize
-complete_jobs  closed         stale   stale          OC001         skipped   already_finished  skipped
-finish         stale          closed  closed         OC001         skipped   closed            skipped
-finish_locked  stale          closed  busy!          OC001         skipped!  closed            skipped!
-complete_job   closed         stale   busy!          OC001         skipped!  already_finished  skipped!
-rescue         stale          stale   busy!          OC001         skipped!  closed            skipped!
-cancel         stale          stale   busy!          OC001         skipped!  already_finished  skipped!
-materialize    closed         closed  busy!          closed        skipped!  closed            skipped!
+first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            materialize  register
+complete_jobs  closed         stale   stale          OC001         skipped   already_finished  skipped      OC001
+finish         stale          closed  closed         OC001         skipped   closed            skipped      OC001
+finish_locked  stale          closed  busy!          OC001         skipped!  closed            skipped!     OC001
+complete_job   closed         stale   busy!          OC001         skipped!  already_finished  skipped!     OC001
+rescue         stale          stale   busy!          OC001         skipped!  closed            skipped!     OC001
+cancel         stale          stale   busy!          OC001         skipped!  already_finished  skipped!     OC001
+materialize    closed         closed  busy!          closed        skipped!  closed            skipped!     closed
+register       closed         closed  busy!          closed        skipped!  closed            skipped!     closed
 """
 
 

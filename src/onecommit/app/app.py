@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
+from onecommit.app.callbacks import Callbacks
 from onecommit.app.decorators import CallerOwnedJobDecorator, JobDecorator
 from onecommit.app.observers import Observer, Observers
 from onecommit.app.registration import (
@@ -17,6 +18,7 @@ from onecommit.app.registration import (
     Registry,
 )
 from onecommit.app.stores import Stores
+from onecommit.app.sync_callbacks import SyncCallbacks
 from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
 from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
@@ -89,6 +91,7 @@ class App:
         self.queues = AsyncQueues(stores)
         self.dead_letters = AsyncDeadLetters(stores)
         self.workers = AsyncWorkers(stores)
+        self.callbacks = Callbacks(stores)
         self.sync = SyncClient(stores, self.registry)
 
     @property
@@ -212,6 +215,7 @@ class SyncClient:
         self.queues = SyncQueues(stores)
         self.dead_letters = SyncDeadLetters(stores)
         self.workers = SyncWorkers(stores)
+        self.callbacks = SyncCallbacks(stores)
 
     def close(self) -> None:
         """Close the connections that sync code has opened."""

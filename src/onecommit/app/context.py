@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import MutableMapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from onecommit.calls.finalization import complete_job
 from onecommit.domain.attempt import Attempt
+from onecommit.domain.callback import Callback, callback_timeout_us
 from onecommit.domain.identity import JobId, RunLease
 from onecommit.domain.payload import encode_result
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
@@ -16,9 +17,10 @@ from onecommit.drivers.driver import (
     async_driver_for,
     sync_driver_for,
 )
-from onecommit.errors import StaleAttempt
+from onecommit.errors import StaleAttempt, UsageError
 
 _logger = logging.getLogger("onecommit.job")
+_ONE_DAY = timedelta(days=1)
 
 
 class AttemptPort(Protocol):
@@ -36,6 +38,22 @@ class AttemptPort(Protocol):
         """Return when the newest progress is stored."""
 
     def flush_progress_from_thread(self, attempt: Attempt) -> None:
+        """The same for a handler that runs in a thread."""
+
+    async def register_callback(
+        self, attempt: Attempt, *, timeout_us: int, name: str | None
+    ) -> Callback:
+        """Register a callback of the attempt."""
+
+    async def wait_for_callback(self, callback: Callback) -> Any:
+        """Return the payload that the callback was resumed with."""
+
+    def register_callback_from_thread(
+        self, attempt: Attempt, *, timeout_us: int, name: str | None
+    ) -> Callback:
+        """The same for a handler that runs in a thread."""
+
+    def wait_for_callback_from_thread(self, callback: Callback) -> Any:
         """The same for a handler that runs in a thread."""
 
 
@@ -113,25 +131,79 @@ class _Context:
             self._progress = text
             self._port.set_progress(self._attempt, text)
 
+    def _own(self, callback: Callback) -> Callback:
+        if (callback.job_id, callback.run_lease) != (self.job_id, self.run_lease):
+            raise UsageError(
+                "the callback belongs to another attempt",
+                remedy="Register it in this attempt; under the same name it is found again.",
+            )
+        return callback
 
-class JobContext(_Context):
-    """The context of an ``async def`` handler."""
 
+class _AsyncContext(_Context):
     __slots__ = ()
 
     async def flush_progress(self) -> None:
         """Return when the newest progress is stored."""
         await self._port.flush_progress(self._attempt)
 
+    async def register_callback(
+        self, *, timeout: timedelta = _ONE_DAY, name: str | None = None
+    ) -> Callback:
+        """Make a callback that something outside can resolve, once, by its id.
 
-class SyncJobContext(_Context):
-    """The context of a ``def`` handler, which runs in a thread."""
+        A callback with a name belongs to the job: a later attempt that registers the name finds it, with
+        what came meanwhile. Without a name it ends with the attempt.
 
+        Raises:
+            StaleAttempt: The attempt is closed.
+        """
+        timeout_us = callback_timeout_us(timeout)
+        return await self._port.register_callback(self._attempt, timeout_us=timeout_us, name=name)
+
+    async def wait_for_callback(self, callback: Callback) -> Any:
+        """Wait until the callback is resumed and return its payload, a JSON value.
+
+        Meanwhile the handler keeps no slot of its queue. If the outside completes, fails or retries the
+        job instead, the handler is cancelled. Keep no transaction open while you wait.
+
+        Raises:
+            CallbackTimedOut: Nobody resolved it in time.
+        """
+        return await self._port.wait_for_callback(self._own(callback))
+
+
+class _SyncContext(_Context):
     __slots__ = ()
 
     def flush_progress(self) -> None:
         """Return when the newest progress is stored."""
         self._port.flush_progress_from_thread(self._attempt)
+
+    def register_callback(
+        self, *, timeout: timedelta = _ONE_DAY, name: str | None = None
+    ) -> Callback:
+        """Make a callback that something outside can resolve; see `JobContext`."""
+        timeout_us = callback_timeout_us(timeout)
+        return self._port.register_callback_from_thread(
+            self._attempt, timeout_us=timeout_us, name=name
+        )
+
+    def wait_for_callback(self, callback: Callback) -> Any:
+        """Wait until the callback is resumed; see `JobContext`. The thread and the slot are kept."""
+        return self._port.wait_for_callback_from_thread(self._own(callback))
+
+
+class JobContext(_AsyncContext):
+    """The context of an ``async def`` handler."""
+
+    __slots__ = ()
+
+
+class SyncJobContext(_SyncContext):
+    """The context of a ``def`` handler, which runs in a thread."""
+
+    __slots__ = ()
 
 
 class _Finalization:
@@ -178,7 +250,7 @@ class _Finalizing(_Context):
         return self._finalization.error
 
 
-class CallerOwnedJobContext(_Finalizing):
+class CallerOwnedJobContext(_AsyncContext, _Finalizing):
     """The context of an ``async def`` handler that completes its attempt in its own transaction."""
 
     __slots__ = ()
@@ -190,10 +262,6 @@ class CallerOwnedJobContext(_Finalizing):
         twin._progress = self._progress  # noqa: SLF001 - of the same attempt
         twin._finalization = self._finalization  # noqa: SLF001
         return twin
-
-    async def flush_progress(self) -> None:
-        """Return when the newest progress is stored."""
-        await self._port.flush_progress(self._attempt)
 
     async def complete_in_tx(self, connection: AsyncCallerConnection) -> FinalizationReceipt:
         """Complete this attempt in the transaction that is open on the connection.
@@ -219,14 +287,10 @@ class CallerOwnedJobContext(_Finalizing):
             raise
 
 
-class SyncCallerOwnedJobContext(_Finalizing):
+class SyncCallerOwnedJobContext(_SyncContext, _Finalizing):
     """The context of a ``def`` handler that completes its attempt in its own transaction."""
 
     __slots__ = ()
-
-    def flush_progress(self) -> None:
-        """Return when the newest progress is stored."""
-        self._port.flush_progress_from_thread(self._attempt)
 
     def complete_in_tx(self, connection: SyncCallerConnection) -> FinalizationReceipt:
         """Complete this attempt in the open transaction; see `CallerOwnedJobContext`."""

@@ -34,6 +34,7 @@ class Shutdown:
         """Start and claim no more, release what has not started, wait, record, deregister."""
         deadline = self._loop.time() + self._settings.drain_budget
         unstarted = self._close_stations()
+        self._parts.callbacks.close()
         await self._stop_claiming()
         self._release([*unstarted, *self._close_stations()])
         if not await self._handlers_end(self._settings.drain_budget):
@@ -142,7 +143,7 @@ async def run_until_empty(machinery: Machinery) -> None:
         machinery.wake(None)
         for queue, event in empty.items():
             await event.wait()
-            await machinery.stations[queue].wait()
+            await machinery.stations[queue].settle()
         await machinery.completer.settle()
         if not promoted and machinery.ended == ended:
             return

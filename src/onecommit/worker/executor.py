@@ -90,6 +90,8 @@ class Executor:
         run.interruption = reason
         run.interrupted_at = self._loop.time()
         run.task.cancel()
+        for wait in list(run.waits):
+            wait.cancel()
 
     def interrupt_all(self, reason: Interruption) -> int:
         """Ask every handler to stop; return how many there were."""

@@ -11,6 +11,7 @@ from onecommit.domain.identity import WorkerId
 from onecommit.domain.worker import WorkerInfo
 from onecommit.store.async_store import AsyncStore
 from onecommit.telemetry.events import Emit
+from onecommit.worker.callbacks import Callbacks
 from onecommit.worker.claim_size import ClaimSize
 from onecommit.worker.completer import Completer
 from onecommit.worker.dispatcher import Dispatcher
@@ -94,6 +95,14 @@ class Machinery:
             emit=emit,
             on_error=reactions.on_error,
         )
+        self.callbacks = Callbacks(
+            self.insistence,
+            epoch=epoch,
+            running=self.running,
+            requests=self.requests,
+            poll=lambda: self._poll()[1],
+            most_parked=settings.waiting_limit,
+        )
         self.executor = Executor(
             running=self.running,
             completer=self.completer,
@@ -127,6 +136,7 @@ class Machinery:
                 self.completer,
                 self.progress,
                 self.executor,
+                self.callbacks,
                 self.notifier,
                 self.maintenance,
             )
@@ -134,6 +144,8 @@ class Machinery:
         self.completer.wake = self.loops[self.completer.name].wake
         self.progress.wake = self.loops[self.progress.name].wake
         self.executor.wake = self.loops[self.executor.name].wake
+        self.callbacks.wake = self.loops[self.callbacks.name].wake
+        self.callbacks.interrupt = self.executor.interrupt
         self.stations: dict[str, Station] = {}
         self.dispatchers: dict[str, Dispatcher] = {}
         self.claims: dict[str, Lifecycle] = {}
@@ -177,7 +189,10 @@ class Machinery:
             executor=self.executor,
             completer=self.completer,
             port=RuntimePort(
-                schema=self.store.settings.schema, running=self.running, progress=self.progress
+                schema=self.store.settings.schema,
+                running=self.running,
+                progress=self.progress,
+                callbacks=self.callbacks,
             ),
             on_error=self._reactions.on_error,
         )

@@ -17,11 +17,13 @@ class NoticeRouter:
         ask_lanes: Callable[[int], None],
         on_schedule: Callable[[], None],
         on_cancellation: Callable[[], None],
+        on_callback: Callable[[int], None],
     ) -> None:
         self._wake = wake
         self._ask_lanes = ask_lanes
         self._on_schedule = on_schedule
         self._on_cancellation = on_cancellation
+        self._on_callback = on_callback
         self._queue_of: dict[int, str] = {}
         self._foreign: set[int] = set()
 
@@ -43,6 +45,8 @@ class NoticeRouter:
                 self._on_cancellation()
             case "r" if payload[1:].isdecimal():
                 self._ready(int(payload[1:]))
+            case "b" if payload[1:].isdecimal():
+                self._on_callback(int(payload[1:]))
             case "s":
                 self._on_schedule()
             case "c":

@@ -23,6 +23,7 @@ class OpenRequests:
         self._open: dict[int, int] = {}
         self._request_of: dict[int, int] = {}
         self._left: Counter[int] = Counter()
+        self._leased: set[tuple[int, int]] = set()
 
     @property
     def attempts(self) -> int:
@@ -47,6 +48,8 @@ class OpenRequests:
 
     def closed(self, attempts: Iterable[Attempt]) -> None:
         """The store has recorded the end of these attempts, or will never do so."""
+        if self._leased:
+            attempts = [attempt for attempt in attempts if not self._was_leased(attempt)]
         for batch, count in Counter(map(_batch_of, attempts)).items():
             number = self._request_of.get(batch)
             if number is None:  # of an earlier incarnation
@@ -58,12 +61,26 @@ class OpenRequests:
             if self._open[number] <= 0:
                 self._close(number)
 
+    def leased(self, attempt: Attempt) -> None:
+        """The attempt is materialized: rescue finds it by its lease, whatever the oldest request is."""
+        key = (attempt.job_id, attempt.run_lease)
+        if key not in self._leased:
+            self.closed([attempt])
+            self._leased.add(key)
+
     def forget(self) -> None:
         """Start again for a new incarnation, whose requests are numbered anew."""
+        self._leased.clear()
         self._open.clear()
         self._request_of.clear()
         self._left.clear()
         self._next = self.oldest = 1
+
+    def _was_leased(self, attempt: Attempt) -> bool:
+        key = (attempt.job_id, attempt.run_lease)
+        found = key in self._leased
+        self._leased.discard(key)
+        return found
 
     def _close(self, number: int) -> None:
         del self._open[number]

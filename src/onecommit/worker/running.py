@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from onecommit.domain.attempt import Attempt
 from onecommit.worker.kind import Kind
+
+if TYPE_CHECKING:
+    from onecommit.worker.station import Station
 
 
 class Interruption(StrEnum):
@@ -30,11 +34,15 @@ class Run:
         "attempt",
         "complained",
         "ended",
+        "has_slot",
         "interrupted_at",
         "interruption",
         "kind",
+        "parked",
+        "station",
         "task",
         "until",
+        "waits",
     )
 
     def __init__(
@@ -50,6 +58,13 @@ class Run:
         self.complained = False
         self.ended = False
         """The handler has ended; recording that must not be interrupted."""
+        self.station: Station | None = None
+        self.parked = 0
+        """How many callbacks it waits for."""
+        self.has_slot = True
+        """False while it waits for a callback and others run in its place."""
+        self.waits: set[asyncio.Future[object]] = set()
+        """The callbacks that it waits for; an interruption ends these waits, in a thread too."""
 
 
 class Running:

@@ -65,6 +65,7 @@ class Worker:
             ask_lanes=lambda lane: self._spawn(self._find_lane(lane), name="lanes"),
             on_schedule=self._promote,
             on_cancellation=lambda: self._spawn(self._ask_cancellations(), name="cancellations"),
+            on_callback=self._callback_resolved,
         )
         self._failure: BaseException | None = None
         self._stop_requested = asyncio.Event()
@@ -247,6 +248,10 @@ class Worker:
     def _promote(self) -> None:
         if self._machinery is not None:
             self._machinery.promote()
+
+    def _callback_resolved(self, job_id: int) -> None:
+        if self._machinery is not None:
+            self._machinery.callbacks.notified(job_id)
 
     def _cancel(self, cancelled: Sequence[Cancellation]) -> None:
         if self._machinery is not None:

@@ -41,6 +41,8 @@ class WorkerSettings:
     """Server connections of the pooler through which the runtime and the handlers both go, if they do."""
     operation_timeout: float = 15.0
     """Bound of every database operation."""
+    waiting_limit: int = 10_000
+    """Handlers that wait for a callback without a slot; those beyond keep theirs while they wait."""
     largest_claim: int = 2_000
     prefetch_horizon: float = 0.05
     """Jobs that end within this time are claimed ahead."""
@@ -85,6 +87,7 @@ _POSITIVE = (
     "application_connections",
     "shared_pool",
     "operation_timeout",
+    "waiting_limit",
     "largest_claim",
     "prefetch_horizon",
     "flush_size",

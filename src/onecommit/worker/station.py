@@ -44,6 +44,8 @@ class Station:
         self.queue = queue
         self.running = 0
         """Jobs that wait for something and keep a slot."""
+        self.parked = 0
+        """Handlers that wait for callbacks."""
         self.ended = 0
         """Jobs that have ended since the start."""
         self.low_mark = 0
@@ -61,6 +63,7 @@ class Station:
         self._serving = False
         self._closed = False
         self._servers = Tasks(on_error=on_error)
+        self._returning: deque[asyncio.Future[None]] = deque()
         self._name = f"onecommit:{queue}"
         self._context = contextvars.copy_context()
 
@@ -72,6 +75,41 @@ class Station:
     async def wait(self, *, timeout: float | None = None) -> bool:
         """Wait until nothing runs here any more; false if that takes longer than `timeout`."""
         return await self._servers.wait(timeout=timeout)
+
+    async def settle(self) -> None:
+        """Wait until nothing runs here but handlers that wait for callbacks."""
+        while len(self._servers) > self.parked:
+            await self._servers.wait_for_change()
+
+    def park(self, run: Run, *, free_slot: bool) -> None:
+        """The handler waits for a callback; others may run in its place if `free_slot` says so."""
+        run.parked += 1
+        if run.parked == 1:
+            self.parked += 1
+            self._servers.note_change()
+        if free_slot and run.has_slot:
+            run.has_slot = False
+            self._free_slot()
+
+    def unpark(self, run: Run) -> None:
+        """It does not wait any more; before it goes on it takes its slot back."""
+        run.parked -= 1
+        if run.parked == 0:
+            self.parked -= 1
+
+    async def take_slot_back(self, run: Run) -> None:
+        """Wait until a slot is free; who comes back goes before jobs that have not started."""
+        while not run.has_slot:
+            if self.running < self._concurrency:
+                run.has_slot = True
+                self.running += 1
+                return
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._returning.append(turn)
+            try:
+                await turn
+            finally:
+                self._returning.remove(turn)
 
     def is_served_by(self, task: "asyncio.Task[object]") -> bool:
         """Whether the task runs jobs of this queue."""
@@ -107,7 +145,7 @@ class Station:
 
     def _staff(self) -> None:
         """Put a server to work if there is a job, a free slot and nobody at it."""
-        free = self.running < self._concurrency
+        free = self.running + len(self._returning) < self._concurrency
         if self._stock and free and not self._serving and not self._closed:
             self._serving = True
             # A copy of a context of our own: what a handler sets must not reach the next one.
@@ -116,7 +154,7 @@ class Station:
     async def _serve(self) -> None:
         stock = self._stock
         turn_ends = monotonic() + _TURN_SECONDS
-        while stock:
+        while stock and self.running < self._concurrency:
             attempt = stock.popleft()
             if len(stock) <= self.low_mark:
                 self._run_low()
@@ -190,6 +228,7 @@ class Station:
     def _hold(self, attempt: Attempt, kind: Kind) -> Run:
         """The job waits for something: it keeps this task and a slot until it has ended."""
         run = self._executor.hold(attempt, kind)
+        run.station = self
         self.running += 1
         self._serving = False
         self._staff()
@@ -197,7 +236,14 @@ class Station:
 
     def _let_go(self, run: Run) -> None:
         self._executor.let_go(run)
+        if run.has_slot:
+            self._free_slot()
+
+    def _free_slot(self) -> None:
         self.running -= 1
+        turn = next((turn for turn in self._returning if not turn.done()), None)
+        if turn is not None:
+            turn.set_result(None)
         self._staff()
         if len(self._stock) <= self.low_mark:
             self._run_low()

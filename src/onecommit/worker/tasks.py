@@ -13,6 +13,7 @@ class Tasks:
         self._on_error = on_error
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._changed: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -39,6 +40,18 @@ class Tasks:
             return False
         return True
 
+    async def wait_for_change(self) -> None:
+        """Return when a task has ended, or somebody noted a change."""
+        if self._changed is None:
+            self._changed = self._loop.create_future()
+        await asyncio.shield(self._changed)
+
+    def note_change(self) -> None:
+        """Let those go on who wait for a change."""
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
+
     async def cancel(self, *, timeout: float) -> None:
         """Cancel what still runs and wait a little for it to end."""
         tasks = list(self._tasks)
@@ -49,5 +62,6 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self.note_change()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error)

@@ -4,9 +4,10 @@ create or replace function "@schema@".attempt_view(p_ready "@schema@".ready) ret
 language sql stable as $$
     select p_ready.job_id,
            case when c.outcome is not null then c.outcome::text when t.claimed then 'running' else 'ready' end,
-           l.queue, l.priority::integer, p_ready.kind, p_ready.attempt + t.claimed::integer, p_ready.max_attempts::integer,
+           coalesce(l.queue, p_ready.options #>> '{_place,queue}'),
+           coalesce(l.priority, (p_ready.options #>> '{_place,priority}')::smallint)::integer, p_ready.kind, p_ready.attempt + t.claimed::integer, p_ready.max_attempts::integer,
            p_ready.run_lease::bigint + (t.claimed and p_ready.lane <> 0)::integer, p_ready.created_at, null::timestamptz, c.finished_at,
-           c.outcome::text, null::text, p_ready.args::text, p_ready.options::text, null::text, c.detail::text
+           c.outcome::text, null::text, p_ready.args::text, nullif(p_ready.options - '_place', '{}')::text, null::text, c.detail::text
     from "@schema@".lane l
     cross join lateral "@schema@".lane_state(l.lane) s
     cross join lateral (

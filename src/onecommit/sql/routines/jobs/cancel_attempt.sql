@@ -13,7 +13,9 @@ begin
     end if;
     perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'), "@schema@".attempt_key(p_job_id, v_open.run_lease));
     if v_open.leased then
-        if "@schema@".close_lease(p_job_id, v_open.run_lease, 'cancelled', null, null, null, "@schema@".store_now()) is distinct from 'closed' then
+        -- close_lease takes a cancellation by somebody else for a repeated call.
+        if not exists (select from "@schema@".lease l where l.job_id = p_job_id and l.run_lease = v_open.run_lease)
+            or "@schema@".close_lease(p_job_id, v_open.run_lease, 'cancelled', null, null, null, "@schema@".store_now()) is distinct from 'closed' then
             return null;
         end if;
     else

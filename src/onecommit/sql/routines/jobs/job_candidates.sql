@@ -6,9 +6,9 @@ language sql stable as $$
         union all
         select d.job_id, d.queue, d.kind from "@schema@".dead_letter d where coalesce(p_state, 'dead') = 'dead'
         union all
-        select l.job_id, l.queue, l.kind from "@schema@".lease l where coalesce(p_state, 'running') = 'running'
+        select l.job_id, l.queue, l.kind from "@schema@".lease l where coalesce(p_state, 'running') in ('running', 'waiting')
         union all
-        select r.job_id, l.queue, r.kind
+        select r.job_id, coalesce(l.queue, r.options #>> '{_place,queue}'), r.kind
         from "@schema@".ready r
         join "@schema@".lane l on l.lane = r.lane
         left join lateral (

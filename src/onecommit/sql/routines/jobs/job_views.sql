@@ -1,7 +1,10 @@
 -- Every trace of the job as view rows; run_lease and attempt are the last ones used. Internal.
 create or replace function "@schema@".job_views(p_job_id bigint) returns setof "@schema@".job_view
 language sql stable as $$
-    select l.job_id, 'running', l.queue, l.priority::integer, l.kind, l.attempt + 1, l.max_attempts::integer, l.run_lease::bigint,
+    select l.job_id, case when exists (
+               select from "@schema@".callback c
+               where c.job_id = l.job_id and c.run_lease = l.run_lease and c.awaited and c.resolution is null)
+           then 'waiting' else 'running' end, l.queue, l.priority::integer, l.kind, l.attempt + 1, l.max_attempts::integer, l.run_lease::bigint,
            l.created_at, null::timestamptz, null::timestamptz, null::text, null::text, l.args::text, l.options::text,
            g.data::text, null::text
     from "@schema@".lease l left join "@schema@".progress g on g.job_id = l.job_id where l.job_id = p_job_id

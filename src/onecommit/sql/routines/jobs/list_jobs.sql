@@ -7,8 +7,8 @@ begin
     if p_limit is null or p_limit not between 1 and 1000 then
         raise exception 'limit: must be 1 to 1000' using errcode = '22023';
     end if;
-    if p_state not in ('scheduled', 'ready', 'running', 'completed', 'cancelled', 'dead') then
-        raise exception 'state: must be scheduled, ready, running, completed, cancelled or dead' using errcode = '22023';
+    if p_state not in ('scheduled', 'ready', 'running', 'waiting', 'completed', 'cancelled', 'dead') then
+        raise exception 'state: must be scheduled, ready, running, waiting, completed, cancelled or dead' using errcode = '22023';
     end if;
     return query
         select v.job_id, v.state, v.queue, v.priority, v.kind, v.attempt, v.max_attempts, v.run_lease, v.created_at, v.run_at,

@@ -40,6 +40,7 @@ begin
     if not more then
         perform "@schema@".forget_workers();
         perform "@schema@".enable_caller_owned();
+        perform "@schema@".expire_callbacks(500);
     end if;
     return next;
 end $$;

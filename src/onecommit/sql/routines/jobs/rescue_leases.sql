@@ -16,6 +16,10 @@ begin
             and "@schema@".close_lease(v_lease.job_id, v_lease.run_lease, 'rescued', "@schema@".rescue_delay(v_lease.attempt),
                 v_lease.code, json_build_object('code', v_lease.code)::text, "@schema@".store_now()) = 'closed' then
             v_rescued := v_rescued || v_lease.job_id;
+            -- Its worker, if it still runs, hears of it as of a cancellation.
+            insert into "@schema@".cancellation (job_id, run_lease, at)
+            select v_lease.job_id, v_lease.run_lease, "@schema@".store_now() where v_lease.code = 'deadline_passed'
+            on conflict do nothing;
         end if;
     end loop;
     return v_rescued;

@@ -1,0 +1,83 @@
+"""Resolving callbacks from outside of their handlers."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from onecommit.app.stores import Stores
+from onecommit.calls import callbacks as calls
+from onecommit.calls.call import Call
+from onecommit.domain.callback import CallbackAnswer, checked_callback_id
+from onecommit.domain.identity import Epoch
+from onecommit.domain.payload import encode_result
+from onecommit.domain.unique import microseconds
+from onecommit.drivers.driver import AsyncDriver
+from onecommit.errors import InvalidArgument
+
+
+class AsyncCallbacks:
+    """Resolves callbacks on a connection of the App, or in a caller's transaction.
+
+    Each method answers whether the resolution was accepted. If it was not, it changed nothing.
+    """
+
+    def __init__(self, stores: Stores, *, driver: AsyncDriver | None = None) -> None:
+        self._stores = stores
+        self._driver = driver
+
+    async def resume(self, callback_id: str | UUID, payload: Any = None) -> CallbackAnswer:
+        """Let the handler go on with the payload, a JSON value; kept if it does not wait yet.
+
+        Raises:
+            InvalidArgument: The payload cannot be stored, or the id is not a UUID.
+        """
+        text = encode_result(payload, what="payload")
+        call = calls.resume_external
+        epoch = await self._epoch()
+        return await self._run(call(checked_callback_id(callback_id), payload=text, epoch=epoch))
+
+    async def complete(self, callback_id: str | UUID, result: Any = None) -> CallbackAnswer:
+        """Complete the job with this result; its handler is stopped."""
+        text = encode_result(result, what="result")
+        call = calls.complete_external
+        epoch = await self._epoch()
+        return await self._run(call(checked_callback_id(callback_id), result=text, epoch=epoch))
+
+    async def fail(self, callback_id: str | UUID, *, reason: str) -> CallbackAnswer:
+        """Send the job to the dead letters with code `callback_failed`; its handler is stopped."""
+        call = calls.fail_external
+        epoch = await self._epoch()
+        return await self._run(
+            call(checked_callback_id(callback_id), reason=_checked_reason(reason), epoch=epoch)
+        )
+
+    async def retry(
+        self, callback_id: str | UUID, *, reason: str, delay: timedelta = timedelta(0)
+    ) -> CallbackAnswer:
+        """End the attempt as failed; it is tried again after the delay while attempts are left."""
+        call = calls.retry_external
+        epoch = await self._epoch()
+        return await self._run(
+            call(
+                checked_callback_id(callback_id),
+                delay_us=microseconds(delay, field="delay") or 0,
+                reason=_checked_reason(reason),
+                epoch=epoch,
+            )
+        )
+
+    async def _epoch(self) -> Epoch:
+        if self._driver is not None:
+            return await self._stores.async_epoch(self._driver)
+        return (await self._stores.async_store()).epoch
+
+    async def _run(self, call: Call[CallbackAnswer]) -> CallbackAnswer:
+        if self._driver is not None:
+            return await self._driver.run(call)
+        return await (await self._stores.async_store()).run(call)
+
+
+def _checked_reason(reason: object) -> str:
+    if not isinstance(reason, str) or "\0" in reason:
+        raise InvalidArgument("`reason` is not text without NUL", field="reason")
+    return reason

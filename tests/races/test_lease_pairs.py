@@ -1,0 +1,208 @@
+"""Two closers meet on an attempt whose authority is a lease with a pending callback: exactly one decides.
+
+As in test_closing_pairs: the first holds its transaction open, the second is seen to wait for it or answers at once
+because it only tries the attempt's lock; then the first commits or rolls back.
+"""
+
+import pytest
+
+from tests.engine import Attempt, Engine
+from tests.races.closers import LEASE_CLOSERS
+from tests.stores import Store
+
+pytestmark = pytest.mark.pg
+
+# What the second is told when the first commits. ! means at once, without waiting for the first.
+AFTER_COMMIT = """
+first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            complete_ext      fail_ext          retry_ext         resume
+complete_jobs  closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+finish         stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+finish_locked  stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+complete_job   closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+rescue         stale          stale   busy!          OC001         skipped!  closed            ended             ended             ended             ended
+cancel         stale          stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+complete_ext   closed         stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+fail_ext       stale          stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+retry_ext      stale          closed  busy!          OC001         skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+resume         closed         closed  busy!          closed        skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+"""
+
+
+def _cells() -> dict[tuple[str, str], str]:
+    header, *rows = (line.split() for line in AFTER_COMMIT.strip().splitlines())
+    return {
+        (row[0], second): told
+        for row in rows
+        for second, told in zip(header[1:], row[1:], strict=True)
+    }
+
+
+CELLS = _cells()
+MEETINGS = pytest.mark.parametrize(
+    ("first", "second"), CELLS, ids=["-then-".join(c) for c in CELLS]
+)
+
+
+@pytest.fixture
+def leased(store: Store, attempt: Attempt) -> Attempt:
+    """The open attempt of an ended worker, materialized by a callback that is pending."""
+    store.engine().callback(attempt)
+    return attempt
+
+
+def test_the_table_names_every_pair():
+    """No meeting of two closers is left out."""
+    assert set(CELLS) == {(first, second) for first in LEASE_CLOSERS for second in LEASE_CLOSERS}
+
+
+@MEETINGS
+def test_after_the_first_commits(store: Store, leased: Attempt, first: str, second: str):
+    """The first decided; the second is told so, and its caller's row is rolled back with it."""
+    told = CELLS[first, second]
+    answer = meet(store, leased, first, second, waits=not told.endswith("!"), ending=Engine.commit)
+    assert answer == told.rstrip("!")
+    took_over = answer == "closed" and LEASE_CLOSERS[second].state != LEASE_CLOSERS[first].state
+    assert_outcome(store, leased, LEASE_CLOSERS[second if took_over else first].state)
+    assert_invoices(
+        store,
+        leased,
+        committed=first == "complete_job" or (second, answer) == ("complete_job", "closed"),
+    )
+
+
+@MEETINGS
+def test_after_the_first_rolls_back(store: Store, leased: Attempt, first: str, second: str):
+    """Nothing happened; the second decides, now or when it asks again."""
+    told = CELLS[first, second]
+    waits = not told.endswith("!")
+    answer = meet(store, leased, first, second, waits=waits, ending=Engine.rollback)
+    if not waits:
+        assert answer == told.rstrip("!")
+        assert_outcome(store, leased, "running")
+        with store.engine().open() as engine:
+            answer = LEASE_CLOSERS[second].run(engine, leased)
+    assert answer == "closed"
+    assert_outcome(store, leased, LEASE_CLOSERS[second].state)
+    assert_invoices(store, leased, committed=second == "complete_job")
+
+
+def meet(store: Store, attempt: Attempt, first: str, second: str, *, waits: bool, ending) -> str:
+    """What the second was told; both transactions have ended."""
+    one, two = store.engine().begin(), store.engine().begin()
+    assert LEASE_CLOSERS[first].run(one, attempt) == "closed"
+    if waits:
+        with store.blocked(two, LEASE_CLOSERS[second].run, two, attempt, by=one) as answer:
+            ending(one)
+        told = answer.result()
+    else:
+        told = LEASE_CLOSERS[second].run(two, attempt)
+        ending(one)
+    two.rollback() if told.startswith("OC") else two.commit()
+    return told
+
+
+def assert_outcome(store: Store, attempt: Attempt, state: str) -> None:
+    """The job is in exactly one place, and the attempt has one history."""
+    engine = store.engine()
+    assert engine.state(attempt.job_id) == state
+    places = engine.sql(
+        """select (select count(*) from onecommit.scheduled) as scheduled, (select count(*) from onecommit.lease) as leased,
+                  (select count(*) from onecommit.dead_letter) as dead,
+                  (select count(*) from onecommit.completion c join onecommit.ready r using (slot, lane, seq)
+                   where lane = 0 and r.run_lease = %s) as ended""",
+        attempt.run_lease,
+    )[0]
+    assert (places.scheduled, places.leased, places.dead) == (
+        state == "scheduled",
+        state == "running",
+        state == "dead",
+    )
+    # A cancelled schedule writes a history of its own, of the same last lease.
+    assert places.ended in ((1, 2) if state == "cancelled" else (state != "running",))
+    assert engine.status(attempt).state == ("open" if state == "running" else "closed")
+
+
+def assert_invoices(store: Store, attempt: Attempt, *, committed: bool) -> None:
+    """The application's row is there exactly if complete_job committed with it."""
+    rows = store.engine().sql("select job_id from app.invoice")
+    assert [row.job_id for row in rows] == [attempt.job_id] * committed
+
+
+# --- a named callback goes on to the next attempt
+
+
+@pytest.fixture
+def again(store: Store) -> tuple[str, Attempt]:
+    """A named callback of an attempt that was rescued, and the attempt that follows."""
+    worker = store.engine()
+    [attempt] = worker.take()
+    callback = worker.callback(attempt, name="payment")
+    worker.retire()
+    worker.rescue()
+    worker.promote()
+    worker.register()
+    [following] = worker.claim().attempts
+    return callback, following
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_a_resolution_follows_the_callback_to_the_next_attempt(
+    store: Store, again: tuple[str, Attempt], ending: str
+):
+    """It waits for the registration, and closes whichever attempt the callback then belongs to."""
+    callback, following = again
+    worker, outside = store.engine().begin(), store.engine()
+    worker.callback(following, name="payment")
+    with store.blocked(outside, outside.complete_external, callback, 1, by=worker) as answer:
+        getattr(worker, ending)()
+    assert answer.result() == "accepted"
+    if ending == "rollback":
+        assert outside.state(following.job_id) == "running"
+        worker.callback(following, name="payment")
+    assert outside.state(following.job_id) == "completed"
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+@pytest.mark.parametrize("how", ["resume_external", "complete_external"])
+def test_a_registration_waits_for_a_resolution(
+    store: Store, again: tuple[str, Attempt], how: str, ending: str
+):
+    """And then finds it, or not."""
+    callback, following = again
+    outside, worker = store.engine().begin(), store.engine()
+    assert getattr(outside, how)(callback, 1) == "accepted"
+    with store.blocked(worker, worker.callback, following, name="payment", by=outside) as answer:
+        getattr(outside, ending)()
+    assert answer.result() == callback
+    if ending == "rollback":
+        assert worker.wait_for(following, callback) == []
+    elif how == "resume_external":
+        assert worker.wait_for(following, callback) == [("resumed", 1)]
+    else:
+        assert worker.state(following.job_id) == "completed"
+
+
+def test_a_callback_that_is_being_resolved_holds_up_no_other(store: Store, leased: Attempt):
+    """A poll for many leaves it for the next time, and maintenance does not wait for it either."""
+    outside, worker = store.engine().begin(), store.engine()
+    other = worker.callback(leased)
+    held = worker.value(
+        "select callback_id::text from onecommit.callback where callback_id <> %s", other
+    )
+    assert outside.resume_external(held, 1) == "accepted"
+    assert worker.wait_for(leased, held, other) == []
+    assert worker.rescue().rescued == 0
+    outside.commit()
+    assert worker.wait_for(leased, held, other) == [("resumed", 1)]
+
+
+def test_a_timeout_meets_a_resolution(store: Store, leased: Attempt):
+    """Whoever commits first decides: maintenance passes over a callback that is being resolved."""
+    outside, worker = store.engine().begin(), store.engine()
+    callback = worker.value("select callback_id::text from onecommit.callback")
+    assert outside.resume_external(callback, 1) == "accepted"
+    outside.sql("update onecommit.callback set timeout_at = now() - interval '1 second'")
+    worker.call("expire_callbacks", p_limit=9)
+    outside.commit()
+    worker.call("expire_callbacks", p_limit=9)
+    assert worker.wait_for(leased, callback) == [("resumed", 1)]
