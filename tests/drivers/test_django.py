@@ -1,6 +1,7 @@
 """What is particular to Django: its threads, its blocks that are no savepoints, its async handlers."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -9,6 +10,7 @@ from django.db import transaction
 from django.db.backends.sqlite3.base import DatabaseWrapper as Sqlite
 from django.db.utils import DatabaseError
 
+from onecommit import StaleAttempt
 from onecommit.domain.evidence import AttemptState
 from onecommit.errors import UsageError
 
@@ -59,6 +61,20 @@ async def test_the_next_use_after_a_refusal_opens_another_connection(caller, app
         context.complete_in_tx(caller.connection)
     await write(caller)
     await caller.commit()
+
+
+async def test_a_block_in_which_the_error_was_swallowed_does_not_end_as_if_it_had_committed(
+    caller, application
+):
+    """Django ends it in silence where it has closed the connection itself."""
+    context = await application.claim(sync=True)
+    await application.cancel(context)
+    with (
+        pytest.raises(DatabaseError, match="closed"),
+        transaction.atomic(using=caller.connection.alias),
+        suppress(StaleAttempt),
+    ):
+        context.complete_in_tx(caller.connection)
 
 
 async def test_an_async_handler_completes_in_a_thread(application):
