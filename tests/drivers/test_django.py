@@ -1,7 +1,11 @@
 """What is particular to Django: its threads, its blocks that are no savepoints, its async handlers."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -108,3 +112,15 @@ async def test_a_cache_or_another_engine_is_no_connection_to_postgresql(applicat
     for thing in (cache, Sqlite({"NAME": ":memory:"})):
         with pytest.raises(UsageError, match="no connection to PostgreSQL"):
             application.notify.in_tx(thing)
+
+
+def test_a_project_tests_its_jobs_where_its_tests_commit(shared_database):
+    """In TransactionTestCase a worker settles the job; in TestCase nothing is ever committed."""
+    ended = subprocess.run(
+        [sys.executable, Path(__file__).with_name("django_suite.py")],
+        env=os.environ | {"DSN": shared_database.dsn},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert ended.returncode == 0, ended.stderr
