@@ -243,3 +243,47 @@ def test_history_of_a_materialized_attempt_is_kept_like_any_other(tender: Engine
     assert tender.job(attempt.job_id) is None
     assert tender.status(attempt).state == "unknown"
     assert tender.complete([attempt]) == ["recycled"]
+
+
+@pytest.mark.parametrize("registered", [False, True], ids=["long-open", "with a callback"])
+def test_an_attempt_open_over_a_whole_ring_completes_under_its_token(
+    store: Store, tender: Engine, registered: bool
+):
+    """Its claim is gone and its slot is used anew; the caller's rows and the completion still land in one commit."""
+    [attempt] = tender.take()
+    callback = tender.callback(attempt) if registered else None
+    for chapter in range(2, 9):
+        tender.sql("update onecommit.ring set chapter_lifetime = '1us'")
+        other = tender.take(1)
+        tender.complete(other)
+        assert ("rotate", chapter) in [tender.tend(), *tend_without_rotation(tender)]
+    assert tender.value("select reclaimed from onecommit.ring") == 7
+    assert tender.sql("select from onecommit.claim where batch_id = %s", attempt.batch_id) == []
+    assert tender.status(attempt).state == "open"
+    if callback is not None:
+        assert tender.resume_external(callback, 1) == "accepted"
+        assert tender.wait_for(attempt, callback) == [("resumed", 1)]
+    with tender.open():
+        tender.sql("insert into app.invoice values (%s)", attempt.job_id)
+        receipt = tender.complete_job(attempt)
+    assert {field: getattr(receipt, field) for field in attempt.token} == attempt.token
+    assert tender.status(attempt).outcome == "completed"
+    assert tender.state(attempt.job_id) == "completed"
+    with pytest.raises(psycopg.Error) as refused:
+        tender.complete_job(attempt)
+    assert refused.value.sqlstate == "OC001"
+
+
+def test_an_attempt_whose_chapter_is_gone_registers_no_callback(tender: Engine):
+    """Its claim still stands in a later chapter, but the attempt was closed: stale, not something to repeat."""
+    tender.enqueue()
+    assert tender.tend() == ("rotate", 2)
+    [attempt] = tender.claim().attempts
+    tender.complete([attempt])
+    assert ("reclaim", 1) in tend_without_rotation(tender)
+    assert tender.value(
+        "select count(*) from onecommit.claim where batch_id = %s", attempt.batch_id
+    )
+    with pytest.raises(psycopg.Error) as refused:
+        tender.callback(attempt)
+    assert refused.value.sqlstate == "OC001"
