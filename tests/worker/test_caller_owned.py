@@ -47,7 +47,7 @@ async def ledger(database) -> AsyncIterator["Ledger"]:
 class Ledger:
     def __init__(self, dsn: str, connection: psycopg.AsyncConnection) -> None:
         self.dsn = dsn
-        self._connection = connection
+        self.connection = connection
 
     async def settle(self, ctx: CallerOwnedJobContext, *, dsn: str | None = None):
         """Write one row and complete the attempt, in one commit."""
@@ -59,7 +59,7 @@ class Ledger:
             return await ctx.complete_in_tx(connection)
 
     async def rows(self, job: Any) -> int:
-        cursor = await self._connection.execute(
+        cursor = await self.connection.execute(
             "select count(*) from ledger where job = %s", (job.job_id,)
         )
         return (await cursor.fetchone())[0]
@@ -395,3 +395,45 @@ async def test_the_report_names_the_refusal_and_not_what_the_driver_says_of_it(
     state = (await app.jobs.get(job.job_id)).state
     assert state is (JobState.SCHEDULED if trap == "savepoint" else JobState.CANCELLED)
     assert [record for record in caplog.records if record.name.startswith("asyncpg")] == []
+
+
+ASKING = """
+select count(*) from pg_stat_activity
+where datname = current_database() and wait_event_type = 'Lock' and query like '%completed_attempts%'
+"""
+
+
+async def test_attempts_that_end_together_are_asked_about_together(app, worker_of, events, ledger):
+    """One question is under way at a time; each attempt gets its own answer, also the one rolled back."""
+    committed, gate = 0, asyncio.Event()
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext, commits: bool) -> FinalizationReceipt:
+        nonlocal committed
+        async with (
+            await psycopg.AsyncConnection.connect(ledger.dsn) as connection,
+            connection.transaction(force_rollback=not commits),
+        ):
+            await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
+            receipt = await ctx.complete_in_tx(connection)
+        committed += 1
+        await gate.wait()
+        return receipt
+
+    async def asking() -> int:
+        cursor = await ledger.connection.execute(ASKING)
+        return (await cursor.fetchone())[0]
+
+    jobs = [await settle.enqueue(commits=number != 3) for number in range(6)]
+    worker = await worker_of()
+    await eventually(lambda: committed == 6, what="all handlers have ended their transactions")
+    async with await psycopg.AsyncConnection.connect(ledger.dsn) as blocker:
+        await blocker.execute("lock table onecommit.completion in access exclusive mode")
+        gate.set()
+        await eventually(asking, what="the worker asks")
+        assert await asking() == 1
+    await worker.drain()
+    assert [await ledger.rows(job) for job in jobs] == [1, 1, 1, 0, 1, 1]
+    states = [(await app.jobs.get(job.job_id)).state for job in jobs]
+    assert states == [JobState.SCHEDULED if n == 3 else JobState.COMPLETED for n in range(6)]
+    assert [event.job for event in events.of(ReceiptWithoutCompletion)] == [jobs[3].job_id]

@@ -1,9 +1,12 @@
 """Completing an attempt in the caller's transaction, and asking what became of it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from onecommit.calls.call import Call, Routine, Rows
+from onecommit.calls.literals import integer_array
+from onecommit.domain.attempt import Attempt
 from onecommit.domain.evidence import AttemptState, AttemptStatus
 from onecommit.domain.job import Outcome
 from onecommit.domain.token import (
@@ -42,6 +45,12 @@ ATTEMPT_STATUS = Routine(
     "attempt_status", _TOKEN, ("state", "outcome", "holder_pid", "finished_at")
 )
 
+COMPLETED_ATTEMPTS = Routine(
+    "completed_attempts",
+    {"p_chapter": "integer", "p_lanes": "smallint[]", "p_seqs": "bigint[]"},
+    ("completed_attempts",),
+)
+
 
 def complete_job(token: FinalizationToken, *, progress: str | None) -> Call[FinalizationReceipt]:
     """Complete this attempt inside the transaction that runs the call. `progress`: a JSON text."""
@@ -52,6 +61,20 @@ def complete_job(token: FinalizationToken, *, progress: str | None) -> Call[Fina
 def attempt_status(token: FinalizationToken) -> Call[AttemptStatus]:
     """What the store holds about this attempt."""
     return Call(ATTEMPT_STATUS, tuple(map(str, token.portable)), _read_status)
+
+
+def completed_attempts(chapter: int, attempts: Sequence[Attempt]) -> Call[set[int]]:
+    """Which of these attempts of one chapter are completed, by their positions from 1."""
+    arguments = (
+        str(chapter),
+        integer_array([attempt.lane for attempt in attempts]),
+        integer_array([attempt.seq for attempt in attempts]),
+    )
+    return Call(COMPLETED_ATTEMPTS, arguments, _read_positions)
+
+
+def _read_positions(rows: Rows) -> set[int]:
+    return {position for (position,) in rows}
 
 
 def _read_receipt(token: FinalizationToken, rows: Rows) -> FinalizationReceipt:

@@ -7,14 +7,12 @@ from typing import Any, assert_never
 
 from onecommit.app.follow_ups import REFUSALS
 from onecommit.calls.attempts import finish_jobs
-from onecommit.calls.finalization import attempt_status
 from onecommit.calls.follow_ups import close_with_follow_ups
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.closing import Finish, FollowedUp, Loss
 from onecommit.domain.evidence import (
     Accept,
     AskAgain,
-    AttemptStatus,
     Evidence,
     HandlerExit,
     Settle,
@@ -40,6 +38,7 @@ from onecommit.telemetry.events import (
 )
 from onecommit.worker import ending
 from onecommit.worker.follow_ups import FollowUps
+from onecommit.worker.inquiry import Inquiry
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.running import Interruption, Run
 from onecommit.worker.tasks import Tasks
@@ -77,6 +76,7 @@ class Reconciler:
         self._follow_ups = follow_ups
         self._budget = budget
         self._emit = emit
+        self._inquiry = Inquiry(store, on_error=on_error)
         self._watchers = Tasks(on_error=on_error)
 
     @property
@@ -132,7 +132,8 @@ class Reconciler:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _try_to_resolve(self, case: "Case") -> bool:
-        status = await self._ask(case.attempt)
+        has_receipt = case.exit is HandlerExit.OWN_RECEIPT
+        status = await self._inquiry.status(case.attempt, has_receipt=has_receipt)
         action = reconcile(case.exit, status)
         match action:
             case Accept(surprising=surprising):
@@ -151,13 +152,6 @@ class Reconciler:
         self._requests.closed([case.attempt])
         self.decided[evidence_of(action)] += 1
         return True
-
-    async def _ask(self, attempt: Attempt) -> AttemptStatus | None:
-        """The store's evidence, or None if it cannot be asked now."""
-        try:
-            return await self._store.run(attempt_status(attempt.token))
-        except StoreUnavailable:
-            return None
 
     async def _settle(self, case: "Case", settle: Settle) -> bool:
         """Close the open attempt; a commit that is in flight meets the same key, so one of both wins."""

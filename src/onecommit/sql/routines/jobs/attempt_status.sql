@@ -3,7 +3,8 @@
 create or replace function "@schema@".attempt_status(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer)
 returns table (state text, outcome text, holder_pid integer, finished_at timestamptz)
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_attempt record;
