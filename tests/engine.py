@@ -274,6 +274,18 @@ class Engine:
         )
         return _verdicts(attempts, losers)
 
+    def completed(self, attempts: Sequence[Attempt]) -> list[bool]:
+        """Which of these attempts of one chapter are completed."""
+        [chapter] = {attempt.chapter for attempt in attempts}
+        rows = self.call(
+            "completed_attempts",
+            p_chapter=chapter,
+            p_lanes=[attempt.lane for attempt in attempts],
+            p_seqs=[attempt.seq for attempt in attempts],
+        )
+        found = {position for (position,) in rows}
+        return [number in found for number, _ in enumerate(attempts, start=1)]
+
     def finish(
         self,
         attempts: Sequence[Attempt],

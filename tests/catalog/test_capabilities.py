@@ -61,7 +61,14 @@ def test_every_advisory_lock_has_a_class_of_ours(catalog: Catalog):
 
 def test_runtime_mutations_hold_the_schema_lock(catalog: Catalog):
     """So a migration or a new epoch waits for them; readers do without."""
-    readers = {"attempt_status", "connection_budget", "queue_lanes", "store_status", "add_lanes"}
+    readers = {
+        "attempt_status",
+        "completed_attempts",
+        "connection_budget",
+        "queue_lanes",
+        "store_status",
+        "add_lanes",
+    }
     for name, entry in capabilities().items():
         if entry["class"] == "public" and "reader" not in entry["grants"] and name not in readers:
             assert entry["locks"][0] == "schema", name

@@ -111,6 +111,7 @@ OPERATIONS = {
     "fail": Operation(lambda _, e, a: (e.finish(a, "failed"), e.finish(a, "discarded"))),
     "complete_job": Operation(lambda _, e, a: [e.complete_job(x) for x in a[:3]], rows=200),
     "attempt_status": Operation(lambda _, e, a: [e.status(x) for x in a[:3]], rows=200),
+    "completed_attempts": Operation(lambda _, e, a: e.completed(a), rows=2 * BATCH_ROWS),
     "promote": Operation(lambda _, e, a: (e.finish(a, "snoozed"), e.promote(BATCH))),
     "rescue": Operation(rescue),
     "heartbeat": Operation(lambda _, e, __: e.heartbeat(), rows=200),
@@ -166,12 +167,17 @@ def test_the_look_of_a_claim_reads_the_lane_in_order(ring: Ring, session: Engine
     assert "Sort" not in {node.kind for node in look}
 
 
-def test_complete_job_finds_everything_by_primary_key(ring: Ring, session: Engine):
-    """The claim item and the ready row; the completion is read back by its place."""
+def test_complete_job_reads_the_claim_item_alone(ring: Ring, session: Engine):
+    """By its batch; neither the ready row nor the completion that it has written."""
     plans = run(ring, session, "complete_job")
-    used = {node.index for node in plans.nodes if node.relation.startswith(("ready", "completion"))}
-    assert used - {""} == {"ready_1_pkey"}
-    assert "Tid Scan" in {node.kind for node in plans.nodes}
+    used = {
+        node.index
+        for node in plans.nodes
+        if node.relation.startswith(("ready", "claim", "completion"))
+    }
+    # PostgreSQL 18 may skip through the few lanes of the other index, which ends in the batch too.
+    assert used - {""} <= {"claim_1_pkey", "claim_1_lane_batch_id_idx"}
+    assert used - {""}
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["first attempt", "later attempt"])

@@ -105,11 +105,18 @@ def test_a_transaction_that_began_before_the_claim_is_refused(store: Store, atte
     caller.rollback()
 
 
+CLOCK_AHEAD = """
+create or replace function onecommit.store_now() returns timestamptz
+language sql volatile as $$ select clock_timestamp() + interval '6 seconds' $$
+"""
+
+
 @LEASED
 def test_a_transaction_older_than_allowed_is_refused(engine: Engine, attempt: Attempt):
     """The store says how old it may be."""
     engine.begin()
-    engine.sql("update onecommit.store_metadata set finalization_max_age = '1 microsecond'")
+    engine.sql("update onecommit.store_metadata set finalization_max_age = '5 seconds'")
+    engine.sql(CLOCK_AHEAD)
     assert refused(engine, attempt.token) == "OC005"
     engine.rollback()
     assert engine.status(attempt).state == "open"
@@ -173,3 +180,18 @@ def test_the_completion_is_found_by_its_primary_key(engine: Engine):
         "select outcome from onecommit.completion where lane = %s and seq = %s", *attempt.place
     )
     assert [row.outcome for row in rows] == ["completed"]
+
+
+def test_completed_attempts_are_told_by_their_positions(engine: Engine):
+    """Others are not named: open, closed otherwise, moved to a lease, or of a chapter that is gone."""
+    attempts = engine.take(6)
+    batched, open_, caller_owned, retried, leased, failed = attempts
+    engine.complete([batched])
+    engine.complete_job(caller_owned)
+    engine.finish([retried], "retried")
+    engine.finish([failed], "failed")
+    assert engine.materialize(leased)
+    assert engine.completed(attempts) == [True, False, True, False, False, False]
+    assert engine.completed([open_, caller_owned]) == [False, True]
+    engine.sql("select setval('onecommit.tail_fence', %s)", caller_owned.chapter + 1)
+    assert engine.completed(attempts) == [False] * 6

@@ -3,8 +3,9 @@
 create table "@schema@".store_metadata (
     singleton boolean primary key default true check (singleton),
     store_id uuid not null default gen_random_uuid(),
-    -- complete_job refuses a transaction older than this: a finalizing transaction is short.
-    finalization_max_age interval not null default '1 minute' check (finalization_max_age > '0'),
+    -- complete_job refuses a transaction older than this: a finalizing transaction is short. It does not read this for
+    -- a transaction of less than a second.
+    finalization_max_age interval not null default '1 minute' check (finalization_max_age >= '1 second'),
     created_at timestamptz not null default clock_timestamp()
 );
 insert into "@schema@".store_metadata default values;
