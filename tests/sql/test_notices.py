@@ -80,6 +80,22 @@ def test_a_mark_is_forgotten_when_its_worker_died_asleep(engine: Engine, listene
     assert listener.heard() == []
 
 
+@pytest.mark.parametrize("form", ["one", "many"])
+def test_the_first_job_of_a_new_priority_wakes_who_sleeps(
+    engine: Engine, listener: Listener, form: str
+):
+    """Its lane came to be after the mark was set."""
+    engine.claim(sleep=True)
+    if form == "one":
+        engine.enqueue_one(priority=1)
+    else:
+        engine.enqueue(3, options={"priority": 1})
+    [lanes] = engine.call("queue_lanes", p_queue="q")
+    assert len(lanes[0]) == 2
+    [notice] = listener.heard()
+    assert notice in {f"r{lane}" for lane in lanes[0]}
+
+
 def test_sleepers_of_another_queue_are_left_alone(engine: Engine, listener: Listener):
     """The mark belongs to the queue's lanes."""
     engine.claim(sleep=True)

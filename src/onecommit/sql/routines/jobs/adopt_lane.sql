@@ -25,5 +25,11 @@ begin
         raise exception 'no free lane is left for this queue and priority' using errcode = 'OC007',
             hint = 'Run: onecommit lanes add';
     end if;
+    -- Whoever sleeps on the queue marked the lanes that it had then.
+    perform setval(n.sleeper_seq, max(pg_sequence_last_value(l.sleeper_seq)), true)
+    from "@schema@".lane n join "@schema@".lane l on l.queue = n.queue and l.lane <> n.lane
+    where n.lane = v_lane
+    group by n.sleeper_seq
+    having max(pg_sequence_last_value(l.sleeper_seq)) > 0;
     return v_lane;
 end $$;
