@@ -145,6 +145,30 @@ def test_a_cancellation_that_comes_later_finds_it_done(store: Store):
     assert len(followed(operator)) == 1
 
 
+@pytest.mark.parametrize("leased", [False, True], ids=["ready row", "lease"])
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_repetition_beside_the_first_call_enqueues_nothing(
+    store: Store, outcome: str, leased: bool
+):
+    """The connection is lost and the server still works on the first call; the second waits for it."""
+    worker, first, second = store.engine(), store.engine().begin(), store.engine()
+    [attempt] = worker.take(1)
+    if leased:
+        worker.materialize(attempt)
+    first.close_with_follow_ups([attempt], outcome, follow_ups=[FOLLOW_UP])
+    with store.blocked(
+        second,
+        second.close_with_follow_ups,
+        [attempt],
+        outcome,
+        follow_ups=[FOLLOW_UP],
+        by=first,
+    ) as verdicts:
+        first.commit()
+    assert verdicts.result() == ["closed"]
+    assert len(followed(worker)) == 1
+
+
 def test_a_crash_between_closing_and_enqueueing_leaves_neither(store: Store):
     """Killed while the follow-up waits for a unique key, with the attempt closed already; then repeated."""
     worker, rival, witness = store.engine(), store.engine().begin(), store.engine()

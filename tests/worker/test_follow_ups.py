@@ -27,32 +27,11 @@ from onecommit.telemetry.events import (
 
 from tests.proxy import Proxy
 from tests.worker.harness import eventually, start_worker
+from tests.worker.trail import Trail
 
 pytestmark = pytest.mark.pg
 
 LATER = Retry(first=timedelta(hours=1))
-
-
-class Trail:
-    """A job that notes what it was enqueued with, on a queue that the test's workers serve or not."""
-
-    def __init__(self, app: App, *, queue: str) -> None:
-        @app.job(queue=queue)
-        async def note(ctx: JobContext, what: str, job: int) -> None:
-            """Only its being there counts."""
-
-        self._app = app
-        self.job = note
-        self.queue = queue
-
-    def __call__(self, about: JobTransition) -> Any:
-        return self.job.follow_up(what=str(about.transition), job=about.job_id)
-
-    async def of(self, job: Any) -> list[str]:
-        """What was noted about a job, in any state."""
-        found = await self._app.jobs.list(queue=self.queue, kind="note", limit=1_000)
-        views = [await self._app.jobs.get(view.job_id) for view in found]
-        return [view.args["what"] for view in views if view.args["job"] == job.job_id]
 
 
 @pytest.fixture

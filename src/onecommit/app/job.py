@@ -102,6 +102,10 @@ class Job(Producer[P], Generic[P, R]):
         """The same for a job that is cancelled: by its handler, or by a process that knows the job."""
         return self._follow(Transition.CANCELLED, function)
 
+    def on_waiting(self, function: F) -> F:
+        """The same for a job whose handler begins to wait for a callback, each time."""
+        return self._follow(Transition.WAITING, function)
+
     def on_rescued(self, function: F) -> F:
         """The same for a job that lost its worker or its deadline and is tried again."""
         return self._follow(Transition.RESCUED, function)

@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from onecommit.calls.attempts import ATTEMPT_KEYS, keys_of, read_losses
-from onecommit.calls.call import Call, Routine, Rows
+from onecommit.calls.call import Call, Routine, Rows, read_scalar
 from onecommit.calls.enqueueing import enqueue_jobs
 from onecommit.calls.literals import boolean, integer_array, nullable_text_array, text_array
+from onecommit.domain.callback import Callback
 from onecommit.domain.closing import FollowedUp, Loss
 from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.identity import JobId, RunLease
@@ -49,6 +50,16 @@ class ClosedJob(NamedTuple):
 CLOSED_JOBS = Routine(
     "closed_jobs", {"p_job_ids": "bigint[]", "p_kinds": "text[]"}, ClosedJob._fields
 )
+BEGIN_WAIT = Routine(
+    "begin_wait",
+    {
+        "p_callback": "uuid",
+        "p_job_id": "bigint",
+        "p_run_lease": "bigint",
+        "p_epoch": "bigint",
+    },
+    ("begin_wait",),
+)
 
 
 def close_with_follow_ups(
@@ -82,6 +93,12 @@ def closed_jobs(job_ids: Sequence[int], *, kinds: Collection[str]) -> Call[list[
     """The jobs that this transaction has rescued or cancelled; arguments only of the kinds named."""
     arguments = (integer_array(list(job_ids)), text_array(sorted(kinds), field="kinds"))
     return Call(CLOSED_JOBS, arguments, _read_closed)
+
+
+def begin_wait(callback: Callback, *, epoch: int) -> Call[bool]:
+    """Mark the callback as awaited; true for the call that did it."""
+    arguments = (callback.id, str(callback.job_id), str(callback.run_lease), str(epoch))
+    return Call(BEGIN_WAIT, arguments, read_scalar)
 
 
 def enqueue_follow_up(follow_up: FollowUp, *, epoch: int) -> Call[list[Enqueued]]:

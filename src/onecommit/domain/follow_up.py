@@ -17,6 +17,8 @@ class Transition(StrEnum):
     EXHAUSTED = "exhausted"
     """The job went to the dead letters: no attempt was left, or it was discarded."""
     CANCELLED = "cancelled"
+    WAITING = "waiting"
+    """The handler waits for a callback."""
     RESCUED = "rescued"
     """The worker was lost or the deadline passed, and the job is tried again."""
 

@@ -13,6 +13,7 @@ from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback, Resolution, Resolved
 from onecommit.domain.identity import Epoch
 from onecommit.errors import CallbackTimedOut, StaleAttempt
+from onecommit.worker.follow_ups import FollowUps
 from onecommit.worker.insistence import Insistence
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.running import Interruption, Run, Running
@@ -46,6 +47,7 @@ class Callbacks:
         epoch: Epoch,
         running: Running,
         requests: OpenRequests,
+        follow_ups: FollowUps,
         poll: Callable[[], float],
         most_parked: int,
     ) -> None:
@@ -57,6 +59,7 @@ class Callbacks:
         self._epoch = epoch
         self._running = running
         self._requests = requests
+        self._follow_ups = follow_ups
         self._poll = poll
         self._most_parked = most_parked
         self._waits: set[Wait] = set()
@@ -80,6 +83,10 @@ class Callbacks:
         """The payload that the callback was resumed with."""
         await asyncio.sleep(0)  # a handler that has not waited yet gets its run now
         wait = Wait(callback, self._running.find(callback.job_id, callback.run_lease))
+        if wait.run is not None:
+            await self._follow_ups.begin_wait(
+                wait.run.attempt, callback, self._insistence, epoch=self._epoch
+            )
         resolved = await self._resolution_of(wait, keep_slot=keep_slot)
         return await self._conclude(wait, resolved)
 

@@ -2,16 +2,21 @@
 
 from collections.abc import Mapping
 
-from onecommit.app.follow_ups import arguments_of, ask, checked
+from onecommit.app.follow_ups import REFUSALS, arguments_of, ask, checked
 from onecommit.app.registration import Registry
+from onecommit.calls.follow_ups import begin_wait, enqueue_follow_up
 from onecommit.domain.attempt import Attempt
+from onecommit.domain.callback import Callback
 from onecommit.domain.closing import Finish, FollowedUp
 from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
+from onecommit.domain.identity import Epoch
 from onecommit.domain.job import Outcome
+from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import AttemptFailed, Emit, FollowUpFailed, names_of
 from onecommit.telemetry.tracebacks import frames_of
 from onecommit.worker import ending
 from onecommit.worker.ending import Completed, Ending
+from onecommit.worker.insistence import Insistence
 from onecommit.worker.kind import Kind
 
 
@@ -41,7 +46,7 @@ class FollowUps:
             return ends
         try:
             result = ends.result if isinstance(ends, Completed) else None
-            follow_ups = self._asked(kind, finish, transition, result=result)
+            follow_ups = self._asked(kind, attempt, transition, result=result, code=finish.code)
             follow_ups = (*checked(given, registry=self._registry), *follow_ups)
         except Exception as error:  # noqa: BLE001 - whatever the application's function raises
             return self.without(finish, error)
@@ -53,14 +58,7 @@ class FollowUps:
         """How to close the attempt when its follow-ups cannot be had."""
         attempt = finish.attempt
         if finish.transition is not Transition.COMPLETED:
-            self._emit(
-                FollowUpFailed(
-                    **names_of(attempt),
-                    transition=str(finish.transition),
-                    failure=type(error).__qualname__,
-                    frames=frames_of(error),
-                )
-            )
+            self._report(attempt, finish.transition, error)
             return finish
         failed = ending.failure(
             attempt, self._kinds[attempt.kind], code="follow_up_error", error=error
@@ -76,13 +74,45 @@ class FollowUps:
         closing = self.closing_of(attempt, failed)
         return failed if isinstance(closing, Completed) else closing
 
+    async def begin_wait(
+        self, attempt: Attempt, callback: Callback, insistence: Insistence, *, epoch: Epoch
+    ) -> None:
+        """Mark the callback as awaited and enqueue what follows, if anything does."""
+        kind = self._kinds.get(attempt.kind)
+        if kind is None or Transition.WAITING not in kind.follow_ups:
+            return
+
+        async def work(transaction: AsyncStoreTransaction) -> Exception | None:
+            if not await transaction.run(begin_wait(callback, epoch=epoch)):
+                return None
+            try:
+                follow_ups = self._asked(kind, attempt, Transition.WAITING)
+            except Exception as error:  # noqa: BLE001 - whatever the application's function raises
+                return error
+            try:
+                async with transaction.savepoint():
+                    for follow_up in follow_ups:
+                        await transaction.run(enqueue_follow_up(follow_up, epoch=epoch))
+            except REFUSALS as error:
+                return error
+            return None
+
+        failed = await insistence.transact(work, operation="begin_wait")
+        if failed is not None:
+            self._report(attempt, Transition.WAITING, failed)
+
     def _asked(
-        self, kind: Kind, finish: Finish, transition: Transition, *, result: object
+        self,
+        kind: Kind,
+        attempt: Attempt,
+        transition: Transition,
+        *,
+        result: object = None,
+        code: str | None = None,
     ) -> tuple[FollowUp, ...]:
         functions = kind.follow_ups.get(transition, ())
         if not functions:
             return ()
-        attempt = finish.attempt
         about = JobTransition(
             transition=transition,
             job_id=attempt.job_id,
@@ -92,9 +122,19 @@ class FollowUps:
             run_lease=attempt.run_lease,
             arguments=arguments_of(kind.definition, attempt.args),
             result=result,
-            code=finish.code,
+            code=code,
         )
         return ask(functions, about, registry=self._registry)
+
+    def _report(self, attempt: Attempt, transition: Transition | None, error: Exception) -> None:
+        self._emit(
+            FollowUpFailed(
+                **names_of(attempt),
+                transition=str(transition),
+                failure=type(error).__qualname__,
+                frames=frames_of(error),
+            )
+        )
 
 
 def _completion(attempt: Attempt, ends: Completed) -> Finish:

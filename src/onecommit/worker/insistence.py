@@ -2,11 +2,12 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from onecommit.calls.call import Call
 from onecommit.errors import StoreUnavailable
-from onecommit.store.async_store import AsyncStore
+from onecommit.store.async_store import AsyncStore, AsyncStoreTransaction
 from onecommit.telemetry.events import Emit, Reconnected, Reconnecting
 
 T = TypeVar("T")
@@ -28,16 +29,25 @@ class Insistence:
 
     async def run(self, call: Call[T]) -> T:
         """The answer of the call, however long it takes."""
+        return await self._insist(lambda: self._store.run(call), call.routine.name)
+
+    async def transact(
+        self, work: Callable[[AsyncStoreTransaction], Awaitable[T]], *, operation: str
+    ) -> T:
+        """What the work in one transaction comes to, however long it takes."""
+        return await self._insist(lambda: self._store.transact(work), operation)
+
+    async def _insist(self, ask: Callable[[], Awaitable[T]], operation: str) -> T:
         failures = 0
         while True:
             try:
-                answer = await self._store.run(call)
+                answer = await ask()
             except StoreUnavailable as error:
                 failures += 1
-                await self._pause(call.routine.name, error, failures)
+                await self._pause(operation, error, failures)
             else:
                 if failures:
-                    self._emit(Reconnected(operation=call.routine.name, attempts=failures))
+                    self._emit(Reconnected(operation=operation, attempts=failures))
                 return answer
 
     async def _pause(self, operation: str, error: StoreUnavailable, failures: int) -> None:

@@ -100,6 +100,7 @@ class Machinery:
             epoch=epoch,
             running=self.running,
             requests=self.requests,
+            follow_ups=follow_ups,
             poll=lambda: self._poll()[1],
             most_parked=settings.waiting_limit,
         )
