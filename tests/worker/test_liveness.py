@@ -256,6 +256,7 @@ async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app, worker_
 
     worker = await worker_of(poll_interval=3600.0)
     await events.wait_for(ListenerReady)
+    await worker.drain()  # a claim under way has looked already whether the queue is paused
     await app.queues.pause("default", actor="me", reason="test")
     await work.enqueue()
     await worker.drain()
