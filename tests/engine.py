@@ -173,7 +173,7 @@ class Engine:
         **options: Any,
     ) -> int:
         """The id of one new job, by enqueue_job if its options allow."""
-        if options.keys() & {"run_at", "delay_us", "unique"}:
+        if options.keys() & {"run_at", "delay_us", "unique", "after"}:
             return self.enqueue(queue=queue, kinds=[kind], args=[args], options=options).job_ids[0]
         travelling = {k: v for k, v in options.items() if k not in ("priority", "max_attempts")}
         rows = self.call(

@@ -10,7 +10,15 @@ from onecommit.app.context import (
 from onecommit.app.job import Job
 from onecommit.domain.callback import Callback, CallbackAnswer
 from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
-from onecommit.domain.job import Enqueued, JobResult, JobState, JobView, Outcome
+from onecommit.domain.job import (
+    Enqueued,
+    JobResult,
+    JobState,
+    JobView,
+    OnParentFailure,
+    Outcome,
+    Parent,
+)
 from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
@@ -45,8 +53,10 @@ __all__ = [
     "JobState",
     "JobTransition",
     "JobView",
+    "OnParentFailure",
     "OnecommitError",
     "Outcome",
+    "Parent",
     "Retry",
     "RetryAfter",
     "Snooze",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from onecommit import App, InvalidArgument, JobContext, JobResult, JobState
+from onecommit import App, InvalidArgument, JobContext, JobResult, JobState, Unique
 from onecommit.app.job import Job
 from onecommit.calls.attempts import claim_jobs, finish_jobs
 from onecommit.calls.workers import register_worker
@@ -86,6 +86,16 @@ async def test_a_dead_letter_is_retried_or_purged(app: App, send: Job):
     job = await app.jobs.get(first.job_id)
     assert (job.state, job.attempt) == (JobState.READY, 0)
     assert await app.dead_letters.list() == []
+
+
+async def test_a_dead_letter_whose_key_was_taken_is_not_retried(app: App, send: Job):
+    once = send.options(unique=Unique(by=("to",)))
+    dead = await once.enqueue(to="a")
+    await fail(app)
+    assert (await once.enqueue(to="a")).created
+    results = await app.dead_letters.retry([dead.job_id], **WHO)
+    assert results == {dead.job_id: JobResult.KEY_HELD}
+    assert (await app.jobs.get(dead.job_id)).state is JobState.DEAD
 
 
 async def test_a_queue_is_paused_and_resumed(app: App, send: Job):

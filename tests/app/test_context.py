@@ -3,9 +3,10 @@
 import logging
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
-from onecommit import InvalidArgument, JobContext, SyncJobContext
+from onecommit import InvalidArgument, JobContext, Outcome, Parent, SyncJobContext
 from onecommit.domain.attempt import Attempt
 
 ATTEMPT = Attempt(
@@ -22,7 +23,7 @@ ATTEMPT = Attempt(
     max_attempts=20,
     kind="send",
     args="{}",
-    options='{"timeout_us": 5, "unique": true}',
+    options='{"timeout_us": 5, "unique": "ab"}',
     created_us=0,
     claimed_at=datetime(2026, 1, 1, tzinfo=UTC),
     deadline=None,
@@ -99,3 +100,25 @@ def test_log_records_carry_the_job(caplog):
 def test_an_attempt_knows_what_travels_with_its_job():
     assert ATTEMPT.stored_options().timeout_us == 5
     assert ATTEMPT.may_hold_unique_key
+
+
+@pytest.mark.parametrize(
+    ("options", "parent"),
+    [
+        (None, None),
+        ('{"tags": ["a"]}', None),
+        (
+            '{"parent": {"job_id": 3, "outcome": "completed"}}',
+            Parent(job_id=3, outcome=Outcome.COMPLETED),
+        ),
+        (
+            '{"parent": {"job_id": 3, "outcome": "failed", "code": "timeout"}}',
+            Parent(job_id=3, outcome=Outcome.FAILED, code="timeout"),
+        ),
+        ('{"parent": {"job_id": 3}}', Parent(job_id=3)),
+    ],
+)
+def test_a_dependant_is_told_of_its_parent(options: str | None, parent: Parent | None):
+    ctx = JobContext(msgspec.structs.replace(ATTEMPT, options=options), Port())
+    assert ctx.parent == parent
+    assert parent is None or parent.completed == (parent.outcome is Outcome.COMPLETED)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from onecommit import App, InvalidArgument, JobContext, JobState, Unique
+from onecommit import App, InvalidArgument, JobContext, JobState, OnParentFailure, Unique
 from onecommit.app.enqueue_plan import CHUNK
 from onecommit.app.job import Job
 from onecommit.errors import EpochFenced, SchemaMissing, UsageError
@@ -200,3 +200,43 @@ async def test_callers_that_start_together_share_the_connections(database: Datab
     assert len({job.job_id for job in jobs}) == 20
     assert len((await app._stores.async_store())._idle) <= 3
     await app.close()
+
+
+# --- dependants ---
+
+
+@pytest.mark.parametrize("rule", [None, "discard", OnParentFailure.ENQUEUE])
+async def test_a_dependant_is_blocked_until_its_parent_has_ended(app: App, send: Job, rule):
+    parent = await send.enqueue(to="a")
+    later = send.options(after=parent.job_id, on_parent_failure=rule)
+    jobs = [await later.enqueue(to="b"), *await later.enqueue_many([{"to": "c"}, {"to": "d"}])]
+    listed = await app.jobs.list(state=JobState.BLOCKED)
+    assert {job.job_id for job in listed} == {job.job_id for job in jobs}
+    assert {job.parent_id for job in listed} == {parent.job_id}
+    (queue,) = await app.queues.list()
+    assert (queue.ready, queue.blocked) == (1, 3)
+    await app.jobs.cancel(parent.job_id, actor="a", reason="r")
+    ended = {None: JobState.CANCELLED, "discard": JobState.DEAD}.get(rule, JobState.READY)
+    for job in jobs:
+        assert (await app.jobs.get(job.job_id)).state is ended
+
+
+async def test_an_unknown_parent_is_refused_by_the_store(app: App, send: Job):
+    with pytest.raises(InvalidArgument, match="after: there is no such job"):
+        await send.options(after=10**15).enqueue(to="a")
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"after": 0}, "after"),
+        ({"after": "1"}, "after"),
+        ({"after": True}, "after"),
+        ({"on_parent_failure": "cancel"}, "on_parent_failure"),
+        ({"after": 1, "on_parent_failure": "retry"}, "on_parent_failure"),
+    ],
+)
+async def test_what_makes_no_dependant_is_refused_at_once(send: Job, options, field: str):
+    with pytest.raises(InvalidArgument) as refused:
+        send.options(**options)
+    assert refused.value.field == field

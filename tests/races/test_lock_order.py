@@ -16,14 +16,14 @@ from tests.stores import Store
 pytestmark = pytest.mark.pg
 
 # Advisory locks by the table whose oid is their class, relation locks where rows are written or locked.
-REACHED = """
+REACHED = r"""
 select coalesce(array_agg(distinct case when l.locktype = 'advisory' then l.classid::regclass || ' (advisory)'
-                                        else l.relation::regclass::text end), '{}')
+                                        else regexp_replace(l.relation::regclass::text, '_\d$', '') end), '{}')
 from pg_locks l
 where l.pid = %s and l.granted and (l.locktype = 'advisory' or l.locktype = 'relation'
     and l.mode in ('RowShareLock', 'RowExclusiveLock')
-    and l.relation::regclass::text in ('app.invoice', 'onecommit.completion', 'onecommit.lease', 'onecommit.unique_key',
-                                       'onecommit.progress'))
+    and regexp_replace(l.relation::regclass::text, '_\d$', '') in ('app.invoice', 'onecommit.completion', 'onecommit.lease', 'onecommit.unique_key',
+                                       'onecommit.progress', 'onecommit.dependant'))
 """
 SCHEMA_LOCK = "select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)"
 ATTEMPT_LOCK = """
@@ -59,8 +59,13 @@ ATTEMPT = Step(
     seen="onecommit.completion (advisory)",
     hold=lambda e, a: e.sql(ATTEMPT_LOCK, a.job_id, a.run_lease),
 )
-KEY = Step(seen="onecommit.completion", hold=lambda e, a: e.complete([a]))
+# Not by a completion of its own, which would go on to the dependant.
+CLOSE = (
+    "insert into onecommit.completion values (onecommit.ring_slot(%s), %s, 'completed', %s, now())"
+)
+KEY = Step(seen="onecommit.completion", hold=lambda e, a: e.sql(CLOSE, a.chapter, a.lane, a.seq))
 LEASE, UNIQUE, PROGRESS = _row("lease"), _row("unique_key"), _row("progress")
+DEPENDANT = _row("dependant")
 # Where the attempt is a lease, its key is taken since it was materialized, and nobody can hold it.
 OLD_KEY = Step(seen="onecommit.completion")
 
@@ -99,27 +104,29 @@ def rescue_jobs(engine: Engine, attempt: Attempt) -> None:
 
 PATHS = {
     "complete_job": Path(
-        run=complete_job, order=(APPLICATION, SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS)
+        run=complete_job, order=(APPLICATION, SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS, DEPENDANT)
     ),
-    "complete_jobs": Path(run=complete_jobs, order=(SCHEMA, KEY, UNIQUE, PROGRESS)),
+    "complete_jobs": Path(run=complete_jobs, order=(SCHEMA, KEY, UNIQUE, PROGRESS, DEPENDANT)),
     "finish_jobs": Path(
-        run=finish_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS), tries=True
+        run=finish_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS, DEPENDANT), tries=True
     ),
-    "cancel_jobs": Path(run=cancel_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS)),
+    "cancel_jobs": Path(run=cancel_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS, DEPENDANT)),
     "rescue_jobs": Path(
-        run=rescue_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS), tries=True
+        run=rescue_jobs, order=(SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS, DEPENDANT), tries=True
     ),
     "complete_job of a lease": Path(
         run=complete_job,
-        order=(APPLICATION, SCHEMA, ATTEMPT, OLD_KEY, LEASE, UNIQUE, PROGRESS),
+        order=(APPLICATION, SCHEMA, ATTEMPT, OLD_KEY, LEASE, UNIQUE, PROGRESS, DEPENDANT),
         leased=True,
     ),
     "cancel_jobs of a lease": Path(
-        run=cancel_jobs, order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS), leased=True
+        run=cancel_jobs,
+        order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS, DEPENDANT),
+        leased=True,
     ),
     "rescue_jobs of a lease": Path(
         run=rescue_jobs,
-        order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS),
+        order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS, DEPENDANT),
         tries=True,
         leased=True,
     ),
@@ -133,10 +140,11 @@ STOPS = [
 
 
 def open_attempt(store: Store, *, leased: bool = False) -> Attempt:
-    """The last attempt of a job with a unique key and progress, of a worker that has ended."""
+    """The last attempt of a job with a unique key, progress and a dependant, of a worker that has ended."""
     worker = store.engine()
     [attempt] = worker.take(1, unique={"key": "ab"}, max_attempts=1)
     worker.set_progress([attempt], {"done": 1})
+    worker.enqueue_one(after=attempt.job_id)
     if leased:
         assert worker.materialize(attempt)
     worker.retire()

@@ -64,7 +64,7 @@ def test_options_travel_with_the_job(engine: Engine, form: str, when: dict):
     [attempt] = engine.claim().attempts
     assert attempt.max_attempts == 7
     assert json.loads(attempt.options) == {
-        "timeout_us": 5_000_000, "tags": ["a", "b"], "trace": {"traceparent": "x"}, "meta": {"deep": [1, {"a": None}]}, "unique": True,
+        "timeout_us": 5_000_000, "tags": ["a", "b"], "trace": {"traceparent": "x"}, "meta": {"deep": [1, {"a": None}]}, "unique": "ab",
     }  # fmt: skip
     assert engine.job(job).priority == 3
 

@@ -31,6 +31,7 @@ def jobs_in_every_state(engine: Engine) -> dict[str, int]:
         "scheduled": engine.enqueue_one(delay_us=HOUR_US),
         "ready": engine.enqueue_one(),
         "urgent": engine.enqueue_one(priority=1),
+        "blocked": engine.enqueue_one(after=running.job_id),
     }
 
 
@@ -45,6 +46,7 @@ STATES = {
     "scheduled": "scheduled",
     "ready": "ready",
     "urgent": "ready",
+    "blocked": "blocked",
 }
 
 
@@ -70,6 +72,7 @@ def test_every_state_is_shown(engine: Engine):
         "dead": 2,
         "running": 2,
         "caller_owned": True,
+        "blocked": 1,
     }
     assert queue._asdict() == counts
 

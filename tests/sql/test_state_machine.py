@@ -27,13 +27,13 @@ RING = "update onecommit.ring set chapter_lifetime = '1us', retention = '0', ret
 EVERYTHING = """
 select (select coalesce(json_agg(json_build_object('asked', asked, 'state', j.state, 'max_attempts', j.max_attempts, 'run_lease', j.run_lease)), '[]')
         from unnest(%s::bigint[]) asked left join lateral onecommit.get_job(asked) j on true) as jobs,
-       (select json_build_object('ready', q.ready, 'scheduled', q.scheduled, 'dead', q.dead, 'running', q.running)
+       (select json_build_object('ready', q.ready, 'scheduled', q.scheduled, 'dead', q.dead, 'running', q.running, 'blocked', q.blocked)
         from onecommit.list_queues() q) as queue,
        (select coalesce(json_object_agg(encode(k.key, 'hex'), k.job_id), '{}') from onecommit.unique_key k) as keys,
        (select coalesce(json_agg(i.job_id), '[]') from app.invoice i) as invoices
 """
 GONE = {"completed", "cancelled"}
-LEGAL = {"ready", "scheduled", "running", "dead"} | GONE
+LEGAL = {"ready", "scheduled", "running", "dead", "blocked"} | GONE
 
 
 @dataclass(kw_only=True)
@@ -47,6 +47,8 @@ class Job:
     lease: int = 0
     key: str | None = None
     attempt: Attempt | None = None
+    parent: int | None = None
+    rule: str = "cancel"
 
 
 @dataclass(kw_only=True)
@@ -63,6 +65,28 @@ class Model:
         if key is not None:
             self.keys[key] = job_id
 
+    def add_dependant(
+        self, job_id: int, *, parent: int, rule: str, due: bool, key: str | None = None
+    ) -> None:
+        self.add(job_id, max_attempts=20, due=due, key=key)
+        job = self.jobs[job_id]
+        # Found by the index of later attempts, so that its first lease is the second.
+        job.state, job.parent, job.rule, job.lease = "blocked", parent, rule, 1
+        if self.jobs[parent].state in GONE | {"dead"}:
+            self.release(parent)
+
+    def release(self, parent: int) -> None:
+        """What the parent's end makes of its dependants, and so on."""
+        completed = self.jobs[parent].state == "completed"
+        for job_id in self.of("blocked"):
+            job = self.jobs[job_id]
+            if job.parent != parent:
+                continue
+            if completed or job.rule == "enqueue":
+                job.state = "ready" if job.due else "scheduled"
+            else:
+                self.end(job_id, "cancelled" if job.rule == "cancel" else "dead")
+
     def of(self, *states: str) -> list[int]:
         return [job_id for job_id, job in self.jobs.items() if job.state in states]
 
@@ -71,6 +95,7 @@ class Model:
         job.state, job.attempt = state, None
         if job.key is not None and self.keys.get(job.key) == job_id:
             del self.keys[job.key]
+        self.release(job_id)
 
     def claimed(self, attempt: Attempt) -> None:
         job = self.jobs[attempt.job_id]
@@ -174,6 +199,31 @@ class JobStore(RuleBasedStateMachine):
             if commits and created:
                 self.model.add(job_id, max_attempts=20, due=due, key=key)
 
+    @precondition(lambda self: self.model.jobs)
+    @rule(
+        data=st.data(),
+        rule=st.sampled_from(["cancel", "enqueue", "discard"]),
+        due=st.booleans(),
+        key=st.sampled_from([None, "aa", "bb"]),
+    )
+    def enqueue_dependant(self, data, rule: str, due: bool, key: str | None) -> None:
+        """Of a job of whatever state whose history the ring still has."""
+        parent = data.draw(st.sampled_from(sorted(self.model.jobs)), label="parent")
+        taken = key in self.model.keys
+        if self.engine.state(parent) is None and not taken:
+            with pytest.raises(psycopg.errors.InvalidParameterValue):
+                self.engine.enqueue_one(after=parent)
+            return
+        option = {"after": parent, "on_parent_failure": rule} | (
+            {} if due else {"delay_us": HOUR_US}
+        )
+        with self.transaction(data) as commits:
+            answer = self.caller.enqueue(options=option | ({"unique": {"key": key}} if key else {}))
+        [job_id] = answer.job_ids
+        assert answer.created == ([not taken] if key else None)
+        if commits and not taken:
+            self.model.add_dependant(job_id, parent=parent, rule=rule, due=due, key=key)
+
     # --- workers ---
 
     @rule(limit=st.integers(1, 5))
@@ -271,8 +321,13 @@ class JobStore(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data) -> None:
         job_ids = self.pick(data, *LEGAL)
-        for job_id, result in self.engine.cancel(*job_ids).items():
-            if self.model.jobs[job_id].state in GONE | {"dead"}:
+        # A job that ends by the end of another one of these is cancelled by itself, not by its rule.
+        ended = {job_id for job_id in job_ids if self.model.jobs[job_id].state in GONE | {"dead"}}
+        results = self.engine.cancel(*job_ids)
+        for job_id in (i for i in job_ids if i not in ended):
+            self.model.jobs[job_id].state = "cancelled"
+        for job_id, result in results.items():
+            if job_id in ended:
                 # A chapter that was reclaimed takes its history with it.
                 assert result in {"already_finished", "not_found"}
             else:
@@ -283,10 +338,16 @@ class JobStore(RuleBasedStateMachine):
     @rule(data=st.data())
     def retry_dead(self, data) -> None:
         job_ids = self.pick(data, "dead")
-        assert set(self.engine.retry_dead(*job_ids).values()) == {"retried"}
-        for job_id in job_ids:
+        results = self.engine.retry_dead(*job_ids)
+        for job_id in sorted(job_ids):
             job = self.model.jobs[job_id]
+            if job.key is not None and job.key in self.model.keys:
+                assert results[job_id] == "key_held"
+                continue
+            assert results[job_id] == "retried"
             job.state, job.used = "ready", 0
+            if job.key is not None:
+                self.model.keys[job.key] = job_id
 
     @precondition(lambda self: self.model.of("dead"))
     @rule(data=st.data())

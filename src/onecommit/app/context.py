@@ -9,6 +9,7 @@ from onecommit.calls.finalization import complete_job
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback, callback_timeout_us
 from onecommit.domain.identity import JobId, RunLease
+from onecommit.domain.job import Parent
 from onecommit.domain.payload import encode_result
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
 from onecommit.drivers.driver import (
@@ -107,6 +108,11 @@ class _Context:
     def created_at(self) -> datetime:
         """When the job was enqueued."""
         return self._attempt.created_at
+
+    @property
+    def parent(self) -> Parent | None:
+        """The job that this one waited for and how it ended; None if it was enqueued without `after`."""
+        return self._attempt.stored_options().parent
 
     @property
     def deadline(self) -> datetime | None:

@@ -18,7 +18,7 @@ from onecommit.calls.call import Call
 from onecommit.calls.enqueueing import enqueue_conditional_job, enqueue_job, enqueue_jobs
 from onecommit.calls.literals import text_array
 from onecommit.domain.follow_up import FollowUp
-from onecommit.domain.job import Enqueued, JobOptions
+from onecommit.domain.job import Enqueued, JobOptions, OnParentFailure
 from onecommit.domain.queue import checked_name
 from onecommit.domain.unique import Unique, microseconds
 from onecommit.errors import InvalidArgument
@@ -41,6 +41,8 @@ class EnqueueOptions:
     unique: Unique | None = None
     timeout: timedelta | None = None
     tags: Sequence[str] | None = None
+    after: int | None = None
+    on_parent_failure: str | None = None
 
     def __post_init__(self) -> None:
         check_bounds(priority=self.priority, max_attempts=self.max_attempts, timeout=self.timeout)
@@ -50,6 +52,7 @@ class EnqueueOptions:
         for tag in self.tags or ():
             checked_name(tag, field="tags")
         self._check_times()
+        self._check_parent()
 
     def _check_times(self) -> None:
         if self.run_at is None:
@@ -62,6 +65,25 @@ class EnqueueOptions:
                 "`run_at` is not a datetime with a time zone",
                 field="run_at",
                 remedy="Use datetime.now(UTC) + ...",
+            )
+
+    def _check_parent(self) -> None:
+        after: object = self.after
+        if after is not None and (type(after) is not int or after < 1):
+            raise InvalidArgument(
+                "`after` is not the id of a job",
+                field="after",
+                remedy="Pass the `job_id` that enqueueing the parent returned.",
+            )
+        if self.on_parent_failure is None:
+            return
+        if self.on_parent_failure not in list(OnParentFailure):
+            raise InvalidArgument(
+                "`on_parent_failure` is not cancel, enqueue or discard", field="on_parent_failure"
+            )
+        if after is None:
+            raise InvalidArgument(
+                "`on_parent_failure` is given without `after`", field="on_parent_failure"
             )
 
 
@@ -81,7 +103,8 @@ class EnqueuePlan:
         self._priority = self._options.priority or DEFAULT_PRIORITY
         self._max_attempts = self._options.max_attempts or DEFAULT_MAX_ATTEMPTS
         self._travelling = _travelling(self._options)
-        self._is_plain = self._unique is None and options.run_at is None and options.delay is None
+        conditions = (self._unique, options.run_at, options.delay, options.after)
+        self._is_plain = all(condition is None for condition in conditions)
 
     def one(
         self, positional: tuple[Any, ...], named: dict[str, Any], *, epoch: int
@@ -164,6 +187,8 @@ def _job_options(definition: JobDefinition, options: EnqueueOptions) -> JobOptio
         delay_us=microseconds(options.delay, field="delay"),
         timeout_us=microseconds(options.timeout, field="timeout"),
         tags=tuple(options.tags) if options.tags else None,
+        after=options.after,
+        on_parent_failure=options.on_parent_failure,
     )
 
 

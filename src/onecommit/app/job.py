@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from onecommit.app.async_producer import AsyncProducer
 from onecommit.app.enqueue_plan import EnqueueOptions, EnqueuePlan
@@ -10,6 +10,7 @@ from onecommit.app.registration import JobDefinition, Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_producer import SyncProducer
 from onecommit.domain.follow_up import FollowUp, FollowUpFunction, Transition
+from onecommit.domain.job import OnParentFailure
 from onecommit.domain.unique import Unique
 from onecommit.drivers.driver import (
     AsyncCallerConnection,
@@ -125,6 +126,8 @@ class Job(Producer[P], Generic[P, R]):
         unique: Unique | None = None,
         timeout: timedelta | None = None,
         tags: Sequence[str] | None = None,
+        after: int | None = None,
+        on_parent_failure: OnParentFailure | Literal["cancel", "enqueue", "discard"] | None = None,
     ) -> Producer[P]:
         """The same job with other options; None leaves what its definition says.
 
@@ -137,6 +140,8 @@ class Job(Producer[P], Generic[P, R]):
             unique: Refuse a second job that is the same.
             timeout: How long one attempt may run.
             tags: Labels that operators see.
+            after: The id of the job, its parent, that must end first.
+            on_parent_failure: What becomes of it if the parent does not complete: cancelled unless said.
         """
         options = EnqueueOptions(
             run_at=run_at,
@@ -147,5 +152,7 @@ class Job(Producer[P], Generic[P, R]):
             unique=unique,
             timeout=timeout,
             tags=tags,
+            after=after,
+            on_parent_failure=on_parent_failure,
         )
         return Producer(EnqueuePlan(self.definition, options), self._stores)

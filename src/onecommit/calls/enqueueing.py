@@ -44,7 +44,7 @@ def enqueue_job(
     options: str | None,
     epoch: int,
 ) -> Call[Enqueued]:
-    """Enqueue one job without a unique key that may run at once. `args`: a JSON object.
+    """Enqueue one job without a unique key or a parent that may run at once. `args`: a JSON object.
 
     `options`: what travels with the job as JSON, or None.
     """
@@ -55,7 +55,7 @@ def enqueue_job(
 def enqueue_conditional_job(
     queue: str, *, kind: str, args: str, options: str | None, epoch: int
 ) -> Call[Enqueued]:
-    """Enqueue one job with a unique key or a time. `kind`: an array literal; `options`: a JobOptions as JSON."""
+    """Enqueue one job with a unique key, a time or a parent. `kind`: an array literal; `options`: JobOptions as JSON."""
     arguments = (queue, kind, text_array((args,), field="args"), options, str(epoch))
     return Call(ENQUEUE_JOBS, arguments, _read_one)
 

@@ -21,6 +21,7 @@ _QUEUE_COLUMNS = (
     "dead",
     "running",
     "caller_owned",
+    "blocked",
 )
 _JSON_COLUMNS = ("args", "options", "progress", "detail")
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from onecommit.domain.identity import JobId, RunLease
+from onecommit.domain.job import Parent
 from onecommit.domain.token import FinalizationToken, issue_token
 
 _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -92,7 +93,8 @@ class StoredOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that travel with the job."""
 
     timeout_us: int | None = None
-    unique: bool = False
+    unique: str | None = None
+    parent: Parent | None = None
     tags: tuple[str, ...] = ()
     trace: dict[str, str] | None = None
     meta: dict[str, Any] | None = None

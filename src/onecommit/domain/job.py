@@ -13,6 +13,8 @@ from onecommit.domain.identity import JobId, RunLease
 class JobState(StrEnum):
     """Where a job stands. A retry that waits is `scheduled` with an attempt above 0."""
 
+    BLOCKED = "blocked"
+    """It waits for its parent's end."""
     SCHEDULED = "scheduled"
     READY = "ready"
     RUNNING = "running"
@@ -43,7 +45,35 @@ class JobResult(StrEnum):
     ALREADY_FINISHED = "already_finished"
     RETRIED = "retried"
     PURGED = "purged"
+    KEY_HELD = "key_held"
+    """Not retried: another job has taken its unique key."""
     NOT_FOUND = "not_found"
+
+
+class OnParentFailure(StrEnum):
+    """What becomes of a dependant whose parent does not complete."""
+
+    CANCEL = "cancel"
+    """It is cancelled, and its own dependants go by their rules."""
+    ENQUEUE = "enqueue"
+    """It runs anyway; `ctx.parent` says how the parent ended."""
+    DISCARD = "discard"
+    """It goes to the dead letters, where an operator may retry it."""
+
+
+class Parent(msgspec.Struct, frozen=True, kw_only=True):
+    """The job that a dependant waited for, and how it ended."""
+
+    job_id: JobId
+    outcome: Outcome | None = None
+    """None if it ended so long ago that its history was gone when somebody looked."""
+    code: str | None = None
+    """Why it failed, such as `handler_error`."""
+
+    @property
+    def completed(self) -> bool:
+        """Whether it did what it was for."""
+        return self.outcome is Outcome.COMPLETED
 
 
 class UniqueKey(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,6 +92,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     delay_us: int | None = None
     timeout_us: int | None = None
     unique: UniqueKey | None = None
+    after: int | None = None
+    on_parent_failure: str | None = None
     tags: tuple[str, ...] | None = None
     trace: dict[str, str] | None = None
     meta: dict[str, Any] | None = None
@@ -96,3 +128,5 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     options: Any
     progress: Any
     detail: Any
+    parent_id: JobId | None
+    """The job that it waits or waited for."""

@@ -24,6 +24,7 @@ class QueueView:
     running: int
     caller_owned: bool
     """Whether it accepts caller-owned completion: see `FeatureDisabled`."""
+    blocked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -279,7 +279,7 @@ create type "@schema@".job_view as (
     job_id bigint, state text, queue text, priority integer, kind text,
     attempt integer, max_attempts integer, run_lease bigint,
     created_at timestamptz, run_at timestamptz, finished_at timestamptz,
-    outcome text, code text, args text, options text, progress text, detail text
+    outcome text, code text, args text, options text, progress text, detail text, parent_id bigint
 );
 
 -- Lanes come from a pool, because runtime functions run no DDL.

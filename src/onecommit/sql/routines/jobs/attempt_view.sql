@@ -7,7 +7,7 @@ language sql stable as $$
            coalesce(l.queue, p_ready.options #>> '{_place,queue}'),
            coalesce(l.priority, (p_ready.options #>> '{_place,priority}')::smallint)::integer, p_ready.kind, p_ready.attempt + t.claimed::integer, p_ready.max_attempts::integer,
            p_ready.run_lease::bigint + (t.claimed and p_ready.lane <> 0)::integer, p_ready.created_at, null::timestamptz, c.finished_at,
-           c.outcome::text, null::text, p_ready.args::text, nullif(p_ready.options - '_place', '{}')::text, null::text, c.detail::text
+           c.outcome::text, null::text, p_ready.args::text, nullif(p_ready.options - '_place', '{}')::text, null::text, c.detail::text, "@schema@".parent_of(p_ready.options)
     from "@schema@".lane l
     cross join lateral "@schema@".lane_state(l.lane) s
     cross join lateral (

@@ -1,29 +1,38 @@
 -- Guarantee: a cancelled job runs no further attempt, and a running attempt of it can no longer complete; its worker is
 -- told. Each answer is the truth at commit: cancelled, already_finished, not_found.
 -- Operator. READ COMMITTED. Locks: schema (shared), then job by job in id order: attempt, completion key or lease row,
--- scheduled row, side rows. Raises OC004, OC006, 22023, 40001.
+-- scheduled row, side rows; dependant rows at last. Raises OC004, OC006, 22023, 40001.
 create or replace function "@schema@".cancel_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
     v_job bigint;
+    v_cancelled bigint[] := '{}';
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'cancel_jobs needs READ COMMITTED' using errcode = 'OC006';
     end if;
     perform "@schema@".enter_runtime(p_epoch);
     perform "@schema@".record_action('cancel_jobs', array_to_string(p_job_ids, ','), p_actor, p_reason);
-    for v_job in select distinct j from unnest(p_job_ids) j where j is not null order by 1 loop
+    -- Dependants last: who closes attempts takes their completion keys first and dependant rows afterwards.
+    for v_job in
+        select j from (select distinct j from unnest(p_job_ids) j where j is not null) i (j)
+        order by exists (select from "@schema@".dependant d where d.job_id = i.j), i.j
+    loop
         job_id := v_job;
         result := null;
         -- A job that moves between its tables while we look is found at the next turn.
         for v_turn in 1..5 loop
-            result := coalesce("@schema@".cancel_scheduled(v_job), "@schema@".cancel_attempt(v_job));
+            result := coalesce("@schema@".cancel_scheduled(v_job), "@schema@".cancel_attempt(v_job), "@schema@".cancel_blocked(v_job));
             exit when result is not null;
         end loop;
+        if result is not null then
+            v_cancelled := v_cancelled || v_job;
+        end if;
         result := coalesce(result, "@schema@".finished_or_unknown(v_job));
         return next;
     end loop;
+    perform "@schema@".release_dependants(v_cancelled, 'cancelled');
     perform pg_notify('@schema@', 'c');
 end $$;

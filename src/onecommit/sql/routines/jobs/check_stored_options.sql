@@ -8,7 +8,7 @@ begin
     end if;
     if p_stored - '{timeout_us,tags,trace,meta}'::text[] <> '{}'::jsonb then
         raise exception 'options: unknown key' using errcode = '22023', hint = 'Known keys: timeout_us, tags, trace, '
-            'meta; and for enqueue_jobs: priority, max_attempts, run_at, delay_us, unique.';
+            'meta; and for enqueue_jobs: priority, max_attempts, run_at, delay_us, unique, after, on_parent_failure.';
     end if;
     if p_stored ? 'timeout_us' then
         perform "@schema@".option_integer(p_stored, 'timeout_us', 1, 3155760000000000, null);

@@ -64,6 +64,7 @@ begin
     perform "@schema@".require_chapters(p_chapters, v_tail);
     if v_ended is not null then
         perform "@schema@".release_side(v_ended);
+        perform "@schema@".release_dependants(v_ended, null);
     end if;
     if v_soonest < v_now + interval '10 seconds' then
         perform pg_notify('@schema@', 's');

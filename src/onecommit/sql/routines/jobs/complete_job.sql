@@ -1,6 +1,6 @@
 -- Guarantee: the caller's writes and the completion of this exact attempt commit together, or the call raises and takes
 -- the transaction down. No exception block: an error here must abort the caller's transaction.
--- Finalizer. Locks: schema (shared), attempt, completion key or lease row, unique_key and progress rows.
+-- Finalizer. Locks: schema (shared), attempt, completion key or lease row, unique_key, progress and dependant rows.
 -- Raises OC001 (stale or foreign token), OC002 (savepoint), OC003 (queue not enabled), OC004 (epoch), OC005 (too old), 22023,
 -- 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
 create or replace function "@schema@".complete_job(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
@@ -102,6 +102,9 @@ begin
     end if;
     if v_keyed or v_detail is not null then
         perform "@schema@".release_side(array[complete_job.job_id]);
+    end if;
+    if pg_sequence_last_value('"@schema@".dependant_mark'::regclass) > 0 then
+        perform "@schema@".release_dependants(array[complete_job.job_id], 'completed');
     end if;
     return row(1, complete_job.job_id, complete_job.run_lease, complete_job.claim_slot, complete_job.receipt_id,
         complete_job.batch_id, complete_job.batch_index, 'completed', v_now, pg_current_xact_id()::text::bigint

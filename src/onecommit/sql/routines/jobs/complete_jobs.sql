@@ -1,7 +1,7 @@
 -- Guarantee: each attempt is completed once; a repeated call after a lost reply is success. Rows are returned only for
 -- losers: 'stale' (another outcome was recorded) or 'recycled' (the chapter is gone). An ordinary job's batch path;
 -- caller-owned attempts use complete_job.
--- Worker. Locks: schema (shared), completion keys in order, then unique_key and progress rows in key order.
+-- Worker. Locks: schema (shared), completion keys in order, then unique_key, progress and dependant rows.
 -- Raises OC004, 40001 (a chapter was reclaimed meanwhile: repeat the call).
 create or replace function "@schema@".complete_jobs(p_epoch bigint, p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_details text[], p_side bigint[]) returns setof "@schema@".closing_verdict
@@ -39,5 +39,8 @@ begin
     end if;
     if cardinality(p_side) > 0 then
         perform "@schema@".release_side(array(select unnest(p_side) except select unnest(v_lost)));
+    end if;
+    if pg_sequence_last_value('"@schema@".dependant_mark'::regclass) > 0 then
+        perform "@schema@".release_dependants(array(select unnest(p_job_ids) except select unnest(v_lost)), 'completed');
     end if;
 end $$;

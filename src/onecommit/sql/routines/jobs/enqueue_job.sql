@@ -1,5 +1,5 @@
 -- Guarantee: the job, which may run at once, exists if and only if the caller's transaction commits; any transaction,
--- savepoints included. What a web request enqueues: unique keys and times need enqueue_jobs. Returns the job's id.
+-- savepoints included. What a web request enqueues: unique keys, times and parents need enqueue_jobs. Returns the job's id.
 -- Producer. Locks: schema (shared), (lane, generation) shared.
 -- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_job(p_queue text, p_kind text, p_args text, p_priority integer,

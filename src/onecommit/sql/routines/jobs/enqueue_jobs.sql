@@ -1,6 +1,6 @@
 -- Guarantee: the jobs exist if and only if the caller's transaction commits; any transaction, savepoints included.
 -- created is null when no unique key took part; created[i] is false where job_ids[i] is the job that holds the key.
--- Producer. Locks: schema (shared), unique_key rows in key order, (lane, generation) shared.
+-- Producer. Locks: schema (shared), unique_key rows in key order, dependant rows, (lane, generation) shared.
 -- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_jobs(p_queue text, p_kinds text[], p_args text[], p_options jsonb, p_epoch bigint,
     out job_ids bigint[], out created boolean[])
@@ -17,7 +17,7 @@ begin
     end if;
     v_args := "@schema@".check_payloads(p_kinds, p_args);
     v_now := "@schema@".store_now();
-    if jsonb_typeof(p_options) = 'array' or p_options ? 'unique' then
+    if jsonb_typeof(p_options) = 'array' or p_options ?| '{unique,after}' then
         select e.job_ids, e.created into job_ids, created
         from "@schema@".enqueue_each(p_queue, p_kinds, v_args, p_options, v_now) e;
         return;

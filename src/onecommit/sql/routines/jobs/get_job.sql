@@ -1,4 +1,4 @@
--- The job as it stands, or no row: its one live place (lease, schedule, dead letter, open ready row), else the attempt
+-- The job as it stands, or no row: its one live place (lease, schedule, dependant, dead letter, open ready row), else the attempt
 -- that ended it. Other closed attempts (moved, retried, those of a purged job) say nothing of where it stands.
 -- Reader. Read-only.
 create or replace function "@schema@".get_job(p_job_id bigint) returns setof "@schema@".job_view

@@ -4,6 +4,8 @@ language sql stable as $$
     select distinct n.job_id from (
         select s.job_id, s.queue, s.kind from "@schema@".scheduled s where coalesce(p_state, 'scheduled') = 'scheduled'
         union all
+        select b.job_id, b.queue, b.kind from "@schema@".dependant b where coalesce(p_state, 'blocked') = 'blocked'
+        union all
         select d.job_id, d.queue, d.kind from "@schema@".dead_letter d where coalesce(p_state, 'dead') = 'dead'
         union all
         select l.job_id, l.queue, l.kind from "@schema@".lease l where coalesce(p_state, 'running') in ('running', 'waiting')

@@ -1,7 +1,7 @@
 -- Every queue with its lanes and counts. ready and running are counted, so this reads the open part of the ring.
 -- Reader. Read-only.
 create or replace function "@schema@".list_queues()
-returns table (queue text, paused boolean, lanes integer, ready bigint, scheduled bigint, dead bigint, running bigint, caller_owned boolean)
+returns table (queue text, paused boolean, lanes integer, ready bigint, scheduled bigint, dead bigint, running bigint, caller_owned boolean, blocked bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
@@ -21,7 +21,8 @@ begin
                coalesce(n.ready, 0), (select count(*) from "@schema@".scheduled s where s.queue = q.queue),
                (select count(*) from "@schema@".dead_letter d where d.queue = q.queue),
                coalesce(n.running, 0) + (select count(*) from "@schema@".lease l where l.queue = q.queue),
-               exists (select from "@schema@".caller_owned_queue e where e.queue = q.queue)
+               exists (select from "@schema@".caller_owned_queue e where e.queue = q.queue),
+               (select count(*) from "@schema@".dependant d where d.queue = q.queue)
         from "@schema@".queue q left join counted n on n.queue = q.queue
         order by q.queue;
 end $$;

@@ -1,5 +1,5 @@
 -- Guarantee: the job of a materialized attempt goes where the outcome sends it: scheduled, dead letters, or nowhere
--- (and then its unique keys and progress are released). Internal.
+-- (and then its unique keys, progress and dependants are released). Internal.
 create or replace function "@schema@".place_job(p_lease "@schema@".lease, p_outcome "@schema@".outcome,
     p_delay_us bigint, p_code text, p_detail text, p_now timestamptz) returns void
 language plpgsql as $$
@@ -20,4 +20,5 @@ begin
             p_lease.run_lease, v_attempt, p_lease.max_attempts, p_lease.kind, p_lease.args, p_lease.options);
     end if;
     perform "@schema@".release_side(array[p_lease.job_id]);
+    perform "@schema@".release_dependants(array[p_lease.job_id], case when p_outcome in ('completed', 'cancelled') then p_outcome::text end);
 end $$;

@@ -7,6 +7,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform "@schema@".enter_runtime(p_epoch);
     perform "@schema@".record_action('purge_dead_jobs', array_to_string(p_job_ids, ','), p_actor, p_reason);
+    -- Of an end that was missed: afterwards nobody would know how the parent ended.
+    perform "@schema@".release_dependants(array(select d.job_id from "@schema@".dead_letter d where d.job_id = any (p_job_ids)), null);
     return query
         with taken as (
             delete from "@schema@".dead_letter d where d.job_id = any (p_job_ids) returning d.job_id

@@ -2,7 +2,7 @@
 -- that names the key. o_stored is what travels with the job. Internal.
 create or replace function "@schema@".read_options(p_options jsonb, p_now timestamptz,
     out o_priority integer, out o_max_attempts integer, out o_run_at timestamptz,
-    out o_unique_key bytea, out o_keep_until timestamptz, out o_stored jsonb)
+    out o_unique_key bytea, out o_keep_until timestamptz, out o_after bigint, out o_on_parent_failure text, out o_stored jsonb)
 language plpgsql stable as $$
 begin
     o_priority := 2;
@@ -29,10 +29,14 @@ begin
     o_unique_key := "@schema@".option_unique_key(p_options -> 'unique');
     o_keep_until := p_now
         + "@schema@".option_integer(p_options -> 'unique', 'window_us', 1, 3155760000000000, null) * interval '1 microsecond';
-    o_stored := o_stored - '{run_at,delay_us,unique}'::text[];
+    if p_options ?| '{after,on_parent_failure}' then
+        o_after := "@schema@".option_integer(p_options, 'after', 1, 9223372036854775807, null);
+        o_on_parent_failure := "@schema@".option_parent_failure(p_options, o_after);
+    end if;
+    o_stored := o_stored - '{run_at,delay_us,unique,after,on_parent_failure}'::text[];
     perform "@schema@".check_stored_options(o_stored);
     if o_unique_key is not null then
-        o_stored := o_stored || '{"unique": true}'::jsonb;
+        o_stored := o_stored || jsonb_build_object('unique', encode(o_unique_key, 'hex'));     -- a retried dead letter takes it again
     end if;
     o_stored := nullif(o_stored, '{}'::jsonb);
 end $$;

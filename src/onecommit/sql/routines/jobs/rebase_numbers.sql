@@ -8,7 +8,8 @@ declare
 begin
     perform "@schema@".raise_sequence('"@schema@".job_number', greatest(
         (select max(r.job_id) from "@schema@".ready r), (select max(s.job_id) from "@schema@".scheduled s),
-        (select max(d.job_id) from "@schema@".dead_letter d), (select max(l.job_id) from "@schema@".lease l)));
+        (select max(d.job_id) from "@schema@".dead_letter d), (select max(l.job_id) from "@schema@".lease l),
+        (select max(d.job_id) from "@schema@".dependant d)));
     perform "@schema@".raise_sequence('"@schema@".batch_number', (select max(c.batch_id) from "@schema@".claim c));
     perform "@schema@".raise_sequence('"@schema@".worker_number', (select max(w.worker) from "@schema@".worker w));
     perform "@schema@".raise_sequence('"@schema@".head_fence', (select max(c.chapter) from "@schema@".chapter c));
