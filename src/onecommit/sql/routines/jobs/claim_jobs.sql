@@ -21,12 +21,15 @@ begin
     if p_limit is null or p_limit not between 1 and 10000 or p_request is null or p_lifetime_us <= 0 then
         raise exception 'limit: must be 1 to 10000; request: must not be null; lifetime_us: must be positive' using errcode = '22023';
     end if;
-    perform "@schema@".enter_runtime(p_epoch);
-    perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request));
+    -- Tested, not performed: expressions need no executor.
+    if not "@schema@".enter_runtime(p_epoch)
+        or pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request)) is null then
+        return;
+    end if;
     perform "@schema@".enter_worker(p_worker);
     if exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}') then
         return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
-        return query select s.* from "@schema@".claim_summary('more') s;
+        return next "@schema@".claim_summary('more');
         return;
     end if;
     perform "@schema@".mark_sleeper(p_queue, p_sleep);
@@ -35,7 +38,7 @@ begin
     end if;
     select q.paused into v_paused from "@schema@".queue q where q.queue = p_queue;
     if v_paused then
-        return query select s.* from "@schema@".claim_summary('paused') s;
+        return next "@schema@".claim_summary('paused');
         return;
     end if;
     v_now := "@schema@".store_now();
@@ -50,6 +53,6 @@ begin
             exit when v_left <= 0;
         end if;
     end loop;
-    return query select s.* from "@schema@".claim_summary(
-        case when v_left <= 0 then 'more' when v_busy then 'busy' when v_pending then 'pending' else 'empty' end) s;
+    return next "@schema@".claim_summary(
+        case when v_left <= 0 then 'more' when v_busy then 'busy' when v_pending then 'pending' else 'empty' end);
 end $$;
