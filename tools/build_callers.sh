@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../tests/drivers"
 
 if [ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]; then
   echo "setup: installing the driver of Node"
-  (cd node && PATH="$node/bin:$PATH" node "$node/lib/node_modules/npm/bin/npm-cli.js" ci --silent) \
+  (cd node && PATH="$node/bin:$PATH" timeout 180 node "$node/lib/node_modules/npm/bin/npm-cli.js" ci --silent) \
     && touch node/node_modules/.package-lock.json \
     || echo "setup: MISSING the driver of Node: npm could not install it." >&2
 fi
