@@ -6,99 +6,12 @@ because it only tries the attempt's lock; then the first commits or rolls back.
 
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import Attempt
 from tests.races.closers import LEASE_CLOSERS
+from tests.races.meetings import Meetings
 from tests.stores import Store
 
 pytestmark = pytest.mark.pg
-
-# What the second is told when the first commits. ! means at once, without waiting for the first.
-AFTER_COMMIT = """
-first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            complete_ext      fail_ext          retry_ext         resume
-complete_jobs  closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-finish         stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
-finish_locked  stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
-complete_job   closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-rescue         stale          stale   busy!          OC001         skipped!  closed            ended             ended             ended             ended
-cancel         stale          stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-complete_ext   closed         stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
-fail_ext       stale          stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
-retry_ext      stale          closed  busy!          OC001         skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
-resume         closed         closed  busy!          closed        skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
-"""
-
-
-def _cells() -> dict[tuple[str, str], str]:
-    header, *rows = (line.split() for line in AFTER_COMMIT.strip().splitlines())
-    return {
-        (row[0], second): told
-        for row in rows
-        for second, told in zip(header[1:], row[1:], strict=True)
-    }
-
-
-CELLS = _cells()
-MEETINGS = pytest.mark.parametrize(
-    ("first", "second"), CELLS, ids=["-then-".join(c) for c in CELLS]
-)
-
-
-@pytest.fixture
-def leased(store: Store, attempt: Attempt) -> Attempt:
-    """The open attempt of an ended worker, materialized by a callback that is pending."""
-    store.engine().callback(attempt)
-    return attempt
-
-
-def test_the_table_names_every_pair():
-    """No meeting of two closers is left out."""
-    assert set(CELLS) == {(first, second) for first in LEASE_CLOSERS for second in LEASE_CLOSERS}
-
-
-@MEETINGS
-def test_after_the_first_commits(store: Store, leased: Attempt, first: str, second: str):
-    """The first decided; the second is told so, and its caller's row is rolled back with it."""
-    told = CELLS[first, second]
-    answer = meet(store, leased, first, second, waits=not told.endswith("!"), ending=Engine.commit)
-    assert answer == told.rstrip("!")
-    took_over = answer == "closed" and LEASE_CLOSERS[second].state != LEASE_CLOSERS[first].state
-    assert_outcome(store, leased, LEASE_CLOSERS[second if took_over else first].state)
-    assert_invoices(
-        store,
-        leased,
-        committed=first == "complete_job" or (second, answer) == ("complete_job", "closed"),
-    )
-
-
-@MEETINGS
-def test_after_the_first_rolls_back(store: Store, leased: Attempt, first: str, second: str):
-    """Nothing happened; the second decides, now or when it asks again."""
-    told = CELLS[first, second]
-    waits = not told.endswith("!")
-    answer = meet(store, leased, first, second, waits=waits, ending=Engine.rollback)
-    if not waits:
-        assert answer == told.rstrip("!")
-        assert_outcome(store, leased, "running")
-        with store.engine().open() as engine:
-            answer = LEASE_CLOSERS[second].run(engine, leased)
-    assert answer == "closed"
-    assert_outcome(store, leased, LEASE_CLOSERS[second].state)
-    assert_invoices(store, leased, committed=second == "complete_job")
-
-
-def meet(store: Store, attempt: Attempt, first: str, second: str, *, waits: bool, ending) -> str:
-    """What the second was told; both transactions have ended."""
-    one, two = store.engine().begin(), store.engine().begin()
-    assert LEASE_CLOSERS[first].run(one, attempt) == "closed"
-    if waits:
-        with store.blocked(two, LEASE_CLOSERS[second].run, two, attempt, by=one) as answer:
-            ending(one)
-        told = answer.result()
-    else:
-        told = LEASE_CLOSERS[second].run(two, attempt)
-        ending(one)
-    two.rollback() if told.startswith("OC") else two.commit()
-    return told
 
 
 def assert_outcome(store: Store, attempt: Attempt, state: str) -> None:
@@ -122,10 +35,45 @@ def assert_outcome(store: Store, attempt: Attempt, state: str) -> None:
     assert engine.status(attempt).state == ("open" if state == "running" else "closed")
 
 
-def assert_invoices(store: Store, attempt: Attempt, *, committed: bool) -> None:
-    """The application's row is there exactly if complete_job committed with it."""
-    rows = store.engine().sql("select job_id from app.invoice")
-    assert [row.job_id for row in rows] == [attempt.job_id] * committed
+# What the second is told when the first commits. ! means at once, without waiting for the first.
+AFTER_COMMIT = """
+first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            complete_ext      fail_ext          retry_ext         resume
+complete_jobs  closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+finish         stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+finish_locked  stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+complete_job   closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+rescue         stale          stale   busy!          OC001         skipped!  closed            ended             ended             ended             ended
+cancel         stale          stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+complete_ext   closed         stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+fail_ext       stale          stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+retry_ext      stale          closed  busy!          OC001         skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+resume         closed         closed  busy!          closed        skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+"""
+MEETINGS = Meetings(LEASE_CLOSERS, AFTER_COMMIT, assert_outcome=assert_outcome)
+
+
+@pytest.fixture
+def leased(store: Store, attempt: Attempt) -> Attempt:
+    """The open attempt of an ended worker, materialized by a callback that is pending."""
+    store.engine().callback(attempt)
+    return attempt
+
+
+def test_the_table_names_every_pair():
+    """No meeting of two closers is left out."""
+    assert MEETINGS.are_all
+
+
+@MEETINGS.parametrize
+def test_after_the_first_commits(store: Store, leased: Attempt, first: str, second: str):
+    """The first decided; the second is told so, and its caller's row is rolled back with it."""
+    MEETINGS.after_commit(store, leased, first, second)
+
+
+@MEETINGS.parametrize
+def test_after_the_first_rolls_back(store: Store, leased: Attempt, first: str, second: str):
+    """Nothing happened; the second decides, now or when it asks again."""
+    MEETINGS.after_rollback(store, leased, first, second)
 
 
 # --- a named callback goes on to the next attempt
