@@ -119,6 +119,6 @@ async def test_a_database_without_the_schema(application: Application, postgres)
     with (
         postgres.database() as other,
         psycopg.connect(other.dsn) as connection,
-        pytest.raises(SchemaMissing, match="enqueue_jobs is not installed"),
+        pytest.raises(SchemaMissing, match="enqueue_job is not installed"),
     ):
         application.notify.in_tx(connection).enqueue(invoice_id=1)

@@ -305,6 +305,21 @@ def test_a_spent_name_gives_a_new_callback(engine: Engine, spent_by: str):
     assert engine.resume_external(callback) != "accepted"
 
 
+def test_a_retried_dead_letter_asks_anew_for_what_failed_it(engine: Engine):
+    """Else each attempt would be failed again by the answer to the first; other answers stay."""
+    [attempt] = engine.take()
+    asked, failed = (engine.callback(attempt, name=name) for name in ("address", "payment"))
+    assert engine.resume_external(asked, "here") == "accepted"
+    assert engine.fail_external(failed) == "accepted"
+    assert engine.retry_dead(attempt.job_id) == {attempt.job_id: "retried"}
+    [again] = engine.claim().attempts
+    fresh = engine.callback(again, name="payment")
+    assert fresh != failed
+    assert engine.callback(again, name="address") == asked
+    assert engine.state(attempt.job_id) == "running"
+    assert engine.fail_external(failed) != "accepted"
+
+
 def test_one_name_is_one_callback_of_the_attempt(engine: Engine):
     """A handler may register it again; another job's is another one."""
     first, second = engine.take(2)

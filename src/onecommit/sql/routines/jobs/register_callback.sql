@@ -9,13 +9,13 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_callback "@schema@".callback;
 begin
+    perform "@schema@".enter_runtime(p_epoch);
     if p_timeout_us is null or p_timeout_us not between 1 and 31622400000000 then
         raise exception 'timeout: must be more than 0 and at most 366 days' using errcode = '22023';
     end if;
     if length(p_name) not between 1 and 200 then
         raise exception 'name: must have 1 to 200 characters' using errcode = '22023';
     end if;
-    perform "@schema@".enter_runtime(p_epoch);
     perform "@schema@".require_lease(p_job_id, p_run_lease, p_claim_slot, p_receipt_id, p_batch_id, p_batch_index, p_epoch);
     v_callback := "@schema@".find_callback(p_job_id, p_run_lease, p_name);
     if v_callback.callback_id is null then

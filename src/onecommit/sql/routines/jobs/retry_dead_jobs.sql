@@ -1,6 +1,6 @@
 -- Guarantee: each dead letter named waits in its queue again with its attempts given back: retried, or not_found. One with
 -- a unique key takes the key again; if another job has it, it stays a dead letter: key_held.
--- Operator. Locks: schema (shared), dead_letter rows, unique_key rows in key order, (lane, generation) shared.
+-- Operator. Locks: schema (shared), dead_letter rows, unique_key rows in key order, callback rows, (lane, generation) shared.
 -- Raises OC004, OC007, 22023, 40001.
 create or replace function "@schema@".retry_dead_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
@@ -20,6 +20,9 @@ begin
         delete from "@schema@".dead_letter d where d.job_id = any (p_job_ids) and d.job_id <> all (v_refused) returning d as job
     )
     select coalesce(array_agg(t.job order by (t.job).job_id), '{}') into v_dead from taken t;
+    -- What failed a job from outside must not fail its retry: the next attempt asks anew.
+    update "@schema@".callback c set name = null
+    where c.job_id in (select d.job_id from unnest(v_dead) d) and c.resolution = 'failed' and c.name is not null;
     for v_place in select distinct d.queue, d.priority from unnest(v_dead) d order by 1, 2 loop
         perform "@schema@".ready_again(v_place.queue, v_place.priority, array(
             select row(d.job_id, null, d.queue, d.priority, d.created_at, d.run_lease, 0, d.max_attempts, d.kind, d.args, d.options)::"@schema@".scheduled
