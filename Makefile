@@ -41,7 +41,8 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	$(call install,$(VENV),requirements/dev.lock)
 	@touch $@
 
-demo: setup  ## settle invoices while workers are killed, then prove the ledger
+# Needs no system package: the server is a wheel.
+demo: $(STAMP)  ## settle invoices while workers are killed, then prove the ledger
 	$(BIN)/onecommit demo
 
 check: setup lint typing imports sync-check models test  ## everything CI runs
