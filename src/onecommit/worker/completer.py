@@ -162,12 +162,11 @@ class Completer:
 
     def _count(self, batch: ClosingBatch, *, lost: set[int]) -> None:
         won = len(batch.attempts) - len(lost)
-        completed = won if isinstance(batch, Completions) else 0
-        if isinstance(batch, FollowedUps):
-            outcomes = [item.finish.outcome for item in batch.items]
+        completed = won
+        if not isinstance(batch, Completions):
             completed = sum(
-                position not in lost and outcome is Outcome.COMPLETED
-                for position, outcome in enumerate(outcomes)
+                position not in lost and batch.outcome(position) is Outcome.COMPLETED
+                for position in range(len(batch.attempts))
             )
         self.completed += completed
         self.otherwise_ended += won - completed
