@@ -14,6 +14,7 @@ OnecommitError
 ├── WorkerEnded                 OC008     this worker was declared dead
 ├── StateRefused                OC009     the queue or job is in another state
 ├── CallbackTimedOut            OC011     nobody resolved the callback in time
+├── StoreDamaged                OC012     a row that must exist does not
 ├── StoreUnavailable            ASDUR103  the server did not answer, or the connection was lost
 ├── StoreMismatch               ASDUR115  this database is another store
 └── SchemaError                 OC010     the schema is not what this version needs
@@ -210,6 +211,13 @@ class StateRefused(OnecommitError):
     remedy = "Read its state and decide again."
 
 
+class StoreDamaged(OnecommitError):
+    """A row that must exist does not: the store was changed by hand or restored in part."""
+
+    code = "OC012"
+    remedy = "Restore the store from a backup and rotate the epoch."
+
+
 _BY_SQLSTATE: dict[str, type[OnecommitError]] = {
     "OC001": StaleAttempt,
     "OC002": SavepointRefused,
@@ -220,6 +228,7 @@ _BY_SQLSTATE: dict[str, type[OnecommitError]] = {
     "OC007": LanesExhausted,
     "OC008": WorkerEnded,
     "OC009": StateRefused,
+    "OC012": StoreDamaged,
 }
 # --- end of the generated block ---
 

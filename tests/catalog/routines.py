@@ -27,6 +27,7 @@ LOCK_NAMES = {
     "lane": "lane",
     "ready": "generation",
     "completion": "attempt",
+    "scope": "scope",
 }
 LOCK_ORDER = list(LOCK_NAMES.values())
 

@@ -7,7 +7,19 @@ from tests.stores import Store
 
 pytestmark = pytest.mark.pg
 
-ROLES = {"producer", "worker", "finalizer", "resolver", "operator", "reader"}
+ROLES = {
+    "producer",
+    "worker",
+    "finalizer",
+    "resolver",
+    "operator",
+    "reader",
+    "work_acceptor",
+    "work_dispatcher",
+    "work_runtime",
+    "work_operator",
+    "work_retention",
+}
 
 
 @pytest.fixture
@@ -28,17 +40,20 @@ def test_security_is_as_stated(catalog: Catalog):
 
 
 def test_a_definer_is_public_and_the_public_ones_are_definers():
-    """An internal definer would be a door without a name; only the owner's DDL runs as its caller."""
+    """An internal definer would be a door without a name; only the owner's DDL and the Work runtime run as callers."""
     for name, entry in capabilities().items():
         assert (entry["security"] == "definer") == (
-            entry["class"] == "public" and entry["grants"] != ["owner"]
+            entry["class"] == "public" and entry["grants"] not in (["owner"], ["work_runtime"])
         ), name
 
 
 def test_grants_go_to_known_roles():
-    """To nobody for internal routines."""
+    """Of internal routines only what the Work runtime's operations call as the Work runtime."""
     for name, entry in capabilities().items():
-        assert bool(entry["grants"]) == (entry["class"] == "public"), name
+        if entry["class"] == "internal":
+            assert entry["grants"] in ([], ["work_runtime"]), name
+        else:
+            assert entry["grants"], name
         assert set(entry["grants"]) <= ROLES or entry["grants"] == ["owner"], name
     assert [name for name, entry in capabilities().items() if "finalizer" in entry["grants"]] == [
         "store_status",

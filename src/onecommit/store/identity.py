@@ -9,7 +9,7 @@ from onecommit.domain.settings import StoreSettings
 from onecommit.domain.store import StoreStatus
 from onecommit.errors import EpochFenced, SchemaTooNew, SchemaUpgradeRequired, StoreMismatch
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The schema version whose functions this package calls."""
 
 logger = logging.getLogger("onecommit")

@@ -1,0 +1,37 @@
+-- Guarantee: Work stands in p_end.state at the next revision without a lease, its dispatch says when to look again, and
+-- one history row tells it; a terminal state and its history row are one fact. Internal, for every move but those of a
+-- live attempt. The caller holds both rows.
+create or replace function "@schema@".move_work(
+    p_work "@schema@".work, p_end "@schema@".work_end, p_event text, p_epoch bigint, p_now timestamptz,
+    p_command_id text default null, p_actor text default null) returns void
+language plpgsql as $$
+declare
+    v_terminal constant boolean := p_end.state in
+        ('succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect');
+    v_waits constant boolean := p_end.state in ('pending', 'retry_wait');
+    v_closed constant text := coalesce("@schema@".admission_closed(p_work, p_now), p_end.closed);
+begin
+    update "@schema@".work w
+    set state = p_end.state, revision = w.revision + 1, code = p_end.code,
+        eligible_at = coalesce(p_end.eligible_at, w.eligible_at),
+        lease_owner = null, lease_request = null, lease_started_at = null, lease_expires_at = null,
+        cancel_requested_at = coalesce(w.cancel_requested_at, case when p_event in ('cancel', 'disable') then p_now end),
+        execution_admission_closed_at = coalesce(w.execution_admission_closed_at, case when v_closed is not null then p_now end),
+        execution_admission_closed_reason = coalesce(w.execution_admission_closed_reason, v_closed),
+        execution_deadline_reached_at = coalesce(w.execution_deadline_reached_at, case when p_now >= w.deadline then p_now end),
+        terminal_at = case when v_terminal then p_now end
+    where w.work_id = p_work.work_id;
+    update "@schema@".dispatch d
+    set state = case when v_terminal then 'terminal' when v_waits then 'available' else 'suspended' end,
+        due_at = coalesce(p_end.eligible_at, d.due_at),
+        discover_at = case
+            when v_waits then least(coalesce(p_end.eligible_at, d.due_at), "@schema@".work_cutoff(p_work)) else p_now end,
+        expected_revision = p_work.revision + 1
+    where d.work_id = p_work.work_id;
+    if not found then
+        raise exception 'Work % has no dispatch row', p_work.work_id using errcode = 'OC012',
+            hint = 'The store is damaged: restore it, and rotate the epoch.';
+    end if;
+    perform "@schema@".write_work_history(
+        p_work, p_event, p_end.state, p_work.revision + 1, p_epoch, p_now, p_end.code, p_command_id, p_actor);
+end $$;
