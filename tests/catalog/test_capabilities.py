@@ -78,6 +78,7 @@ def test_runtime_mutations_hold_the_schema_lock(catalog: Catalog):
     """So a migration or a new epoch waits for them; readers do without."""
     readers = {
         "attempt_status",
+        "closed_by_callback",
         "completed_attempts",
         "connection_budget",
         "queue_lanes",

@@ -91,7 +91,7 @@ class App:
         self.queues = AsyncQueues(stores)
         self.dead_letters = AsyncDeadLetters(stores)
         self.workers = AsyncWorkers(stores)
-        self.callbacks = Callbacks(stores)
+        self.callbacks = Callbacks(stores, self.registry)
         self.sync = SyncClient(stores, self.registry)
 
     @property
@@ -215,7 +215,7 @@ class SyncClient:
         self.queues = SyncQueues(stores)
         self.dead_letters = SyncDeadLetters(stores)
         self.workers = SyncWorkers(stores)
-        self.callbacks = SyncCallbacks(stores)
+        self.callbacks = SyncCallbacks(stores, registry)
 
     def close(self) -> None:
         """Close the connections that sync code has opened."""

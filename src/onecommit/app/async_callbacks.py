@@ -4,15 +4,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from onecommit.app.async_follow_ups import AsyncClosedJobs
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
 from onecommit.domain.callback import CallbackAnswer, checked_callback_id
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
 from onecommit.domain.unique import microseconds
 from onecommit.drivers.driver import AsyncDriver
 from onecommit.errors import InvalidArgument
+from onecommit.store.async_store import AsyncStoreTransaction
+from onecommit.telemetry.events import log_event
 
 
 class AsyncCallbacks:
@@ -21,8 +26,11 @@ class AsyncCallbacks:
     Each method answers whether the resolution was accepted. If it was not, it changed nothing.
     """
 
-    def __init__(self, stores: Stores, *, driver: AsyncDriver | None = None) -> None:
+    def __init__(
+        self, stores: Stores, registry: Registry, *, driver: AsyncDriver | None = None
+    ) -> None:
         self._stores = stores
+        self._registry = registry
         self._driver = driver
 
     async def resume(self, callback_id: str | UUID, payload: Any = None) -> CallbackAnswer:
@@ -39,32 +47,55 @@ class AsyncCallbacks:
     async def complete(self, callback_id: str | UUID, result: Any = None) -> CallbackAnswer:
         """Complete the job with this result; its handler is stopped."""
         text = encode_result(result, what="result")
-        call = calls.complete_external
+        callback = checked_callback_id(callback_id)
         epoch = await self._epoch()
-        return await self._run(call(checked_callback_id(callback_id), result=text, epoch=epoch))
+        call = calls.complete_external(callback, result=text, epoch=epoch)
+        return await self._end(callback, call, epoch=epoch)
 
     async def fail(self, callback_id: str | UUID, *, reason: str) -> CallbackAnswer:
         """Send the job to the dead letters with code `callback_failed`; its handler is stopped."""
-        call = calls.fail_external
+        callback = checked_callback_id(callback_id)
+        reason = _checked_reason(reason)
         epoch = await self._epoch()
-        return await self._run(
-            call(checked_callback_id(callback_id), reason=_checked_reason(reason), epoch=epoch)
-        )
+        call = calls.fail_external(callback, reason=reason, epoch=epoch)
+        return await self._end(callback, call, epoch=epoch)
 
     async def retry(
         self, callback_id: str | UUID, *, reason: str, delay: timedelta = timedelta(0)
     ) -> CallbackAnswer:
         """End the attempt as failed; it is tried again after the delay while attempts are left."""
-        call = calls.retry_external
+        callback = checked_callback_id(callback_id)
+        delay_us = microseconds(delay, field="delay") or 0
+        reason = _checked_reason(reason)
         epoch = await self._epoch()
-        return await self._run(
-            call(
-                checked_callback_id(callback_id),
-                delay_us=microseconds(delay, field="delay") or 0,
-                reason=_checked_reason(reason),
-                epoch=epoch,
+        call = calls.retry_external(callback, delay_us=delay_us, reason=reason, epoch=epoch)
+        return await self._end(callback, call, epoch=epoch)
+
+    async def _end(
+        self, callback: str, call: Call[CallbackAnswer], *, epoch: Epoch
+    ) -> CallbackAnswer:
+        """Run a call that may end the job's attempt, with what follows."""
+        if not self._registry.follow_ups.kinds:
+            return await self._run(call)
+
+        async def work(
+            transaction: AsyncStoreTransaction | AsyncDriver,
+        ) -> tuple[CallbackAnswer, AsyncClosedJobs]:
+            answer = await transaction.run(call)
+            closed = AsyncClosedJobs(
+                transaction, registry=self._registry, again=Transition.RETRIED, epoch=epoch
             )
-        )
+            if answer is CallbackAnswer.ACCEPTED:
+                await closed.follow_callback(callback)
+            return answer, closed
+
+        if self._driver is not None:
+            answer, closed = await work(self._driver)
+        else:
+            answer, closed = await (await self._stores.async_store()).transact(work)
+        for event in closed.events:
+            log_event(event)
+        return answer
 
     async def _epoch(self) -> Epoch:
         if self._driver is not None:

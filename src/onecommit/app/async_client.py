@@ -63,7 +63,7 @@ class AsyncJobs:
             closed = AsyncClosedJobs(
                 transaction,
                 registry=self._registry,
-                transition_of=lambda _: Transition.CANCELLED,
+                again=Transition.CANCELLED,
                 epoch=store.epoch,
             )
             await closed.follow([job for job, r in results.items() if r is JobResult.CANCELLED])

@@ -1,29 +1,37 @@
-"""What follows when the store itself ends attempts: rescue and cancellation."""
+"""What follows when an attempt is ended without its worker: by rescue, cancellation or a callback."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from onecommit.app.follow_ups import REFUSALS, arguments_of, ask
+from onecommit.app.follow_ups import REFUSALS, arguments_of, ask, result_in
 from onecommit.app.registration import JobDefinition, Registry
-from onecommit.calls.follow_ups import ClosedJob, closed_jobs, enqueue_follow_up
+from onecommit.calls.call import Call
+from onecommit.calls.follow_ups import (
+    ClosedJob,
+    closed_by_callback,
+    closed_jobs,
+    enqueue_follow_up,
+)
 from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
+from onecommit.domain.job import JobState
+from onecommit.drivers.driver import AsyncDriver
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import Event, FollowUpFailed, FollowUpsUnknown
 from onecommit.telemetry.tracebacks import frames_of
 
 
 class AsyncClosedJobs:
-    """The jobs that one transaction has rescued or cancelled.
+    """The jobs whose attempts one transaction has ended.
 
     Each job's follow-ups stand in a savepoint: what cannot be enqueued is left out and reported, and
-    the transition stands.
+    the transition stands. In a caller's own transaction there is none, so a refusal is the caller's.
     """
 
     def __init__(
         self,
-        transaction: AsyncStoreTransaction,
+        transaction: AsyncStoreTransaction | AsyncDriver,
         *,
         registry: Registry,
-        transition_of: Callable[[ClosedJob], Transition],
+        again: Transition,
         epoch: int,
     ) -> None:
         self.events: list[Event] = []
@@ -31,14 +39,33 @@ class AsyncClosedJobs:
         self.jobs: list[ClosedJob] = []
         self._transaction = transaction
         self._registry = registry
-        self._transition_of = transition_of
+        self._again = again
         self._epoch = epoch
 
     async def follow(self, job_ids: Sequence[int]) -> None:
         """Enqueue what follows, as far as this process knows the jobs."""
         if not job_ids:
             return
-        call = closed_jobs(job_ids, kinds=self._registry.follow_ups.kinds)
+        await self._follow_all(closed_jobs(job_ids, kinds=self._registry.follow_ups.kinds))
+
+    async def follow_callback(self, callback_id: str) -> None:
+        """The same for the job whose attempt the callback's resolution has ended, if it has."""
+        kinds = self._registry.follow_ups.kinds
+        await self._follow_all(closed_by_callback(callback_id, kinds=kinds))
+
+    def transition_of(self, job: ClosedJob) -> Transition:
+        """What became of the job; a job that is tried again says nothing of why."""
+        match job.state:
+            case JobState.COMPLETED:
+                return Transition.COMPLETED
+            case JobState.DEAD:
+                return Transition.EXHAUSTED
+            case JobState.CANCELLED:
+                return Transition.CANCELLED
+            case _:
+                return self._again
+
+    async def _follow_all(self, call: Call[list[ClosedJob]]) -> None:
         self.jobs = await self._transaction.run(call)
         for job in self.jobs:
             definition = self._registry.get(job.kind)
@@ -48,7 +75,7 @@ class AsyncClosedJobs:
                 await self._follow(job, definition)
 
     async def _follow(self, job: ClosedJob, definition: JobDefinition) -> None:
-        transition = self._transition_of(job)
+        transition = self.transition_of(job)
         functions = self._registry.follow_ups.of(job.kind).get(transition, ())
         if not functions:
             return
@@ -60,6 +87,7 @@ class AsyncClosedJobs:
             max_attempts=job.max_attempts,
             run_lease=job.run_lease,
             arguments=arguments_of(definition, job.args or "{}"),
+            result=result_in(job.detail),
             code=job.code,
         )
         try:
@@ -72,15 +100,21 @@ class AsyncClosedJobs:
     async def _enqueue(
         self, job: ClosedJob, transition: Transition, follow_ups: Sequence[FollowUp]
     ) -> None:
+        if not isinstance(self._transaction, AsyncStoreTransaction):
+            await self._enqueue_all(follow_ups)
+            return
         try:
             async with self._transaction.savepoint():
-                for follow_up in follow_ups:
-                    await self._transaction.run(enqueue_follow_up(follow_up, epoch=self._epoch))
+                await self._enqueue_all(follow_ups)
         except REFUSALS as error:
             self._note_failure(job, transition, error)
 
+    async def _enqueue_all(self, follow_ups: Sequence[FollowUp]) -> None:
+        for follow_up in follow_ups:
+            await self._transaction.run(enqueue_follow_up(follow_up, epoch=self._epoch))
+
     def _note_unknown(self, job: ClosedJob) -> None:
-        event = FollowUpsUnknown(kind=job.kind, transition=self._transition_of(job))
+        event = FollowUpsUnknown(kind=job.kind, transition=self.transition_of(job))
         if event not in self.events:
             self.events.append(event)
 

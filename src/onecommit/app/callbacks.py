@@ -3,7 +3,6 @@
 from typing import overload
 
 from onecommit.app.async_callbacks import AsyncCallbacks
-from onecommit.app.stores import Stores
 from onecommit.app.sync_callbacks import SyncCallbacks
 from onecommit.drivers.driver import (
     AsyncCallerConnection,
@@ -16,9 +15,6 @@ from onecommit.drivers.driver import (
 
 class Callbacks(AsyncCallbacks):
     """Resolves callbacks, alone or in a transaction of the caller."""
-
-    def __init__(self, stores: Stores) -> None:
-        super().__init__(stores)
 
     @overload
     def in_tx(self, connection: AsyncCallerConnection) -> AsyncCallbacks: ...
@@ -34,6 +30,6 @@ class Callbacks(AsyncCallbacks):
         schema = self._stores.schema
         if is_async_connection(connection):
             driver = async_driver_for(connection, schema=schema)  # type: ignore[arg-type]
-            return AsyncCallbacks(self._stores, driver=driver)
+            return AsyncCallbacks(self._stores, self._registry, driver=driver)
         sync_driver = sync_driver_for(connection, schema=schema)  # type: ignore[arg-type]
-        return SyncCallbacks(self._stores, driver=sync_driver)
+        return SyncCallbacks(self._stores, self._registry, driver=sync_driver)

@@ -99,6 +99,12 @@ def arguments_of(definition: "JobDefinition", args: str) -> Mapping[str, Any]:
         return values if isinstance(values, dict) else {}
 
 
+def result_in(detail: str | None) -> Any:
+    """The result in what the store keeps about a completed job."""
+    kept = None if detail is None else msgspec.json.decode(detail)
+    return kept.get("result") if isinstance(kept, dict) else None
+
+
 def cannot_follow_completion(kind: str) -> UsageError:
     """Why a caller-owned kind has no follow-up functions on completed."""
     return UsageError(

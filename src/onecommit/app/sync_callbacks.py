@@ -5,15 +5,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
+from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
 from onecommit.domain.callback import CallbackAnswer, checked_callback_id
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
 from onecommit.domain.unique import microseconds
 from onecommit.drivers.driver import SyncDriver
 from onecommit.errors import InvalidArgument
+from onecommit.store.sync_store import SyncStoreTransaction
+from onecommit.telemetry.events import log_event
 
 
 class SyncCallbacks:
@@ -22,8 +27,11 @@ class SyncCallbacks:
     Each method answers whether the resolution was accepted. If it was not, it changed nothing.
     """
 
-    def __init__(self, stores: Stores, *, driver: SyncDriver | None = None) -> None:
+    def __init__(
+        self, stores: Stores, registry: Registry, *, driver: SyncDriver | None = None
+    ) -> None:
         self._stores = stores
+        self._registry = registry
         self._driver = driver
 
     def resume(self, callback_id: str | UUID, payload: Any = None) -> CallbackAnswer:
@@ -40,32 +48,53 @@ class SyncCallbacks:
     def complete(self, callback_id: str | UUID, result: Any = None) -> CallbackAnswer:
         """Complete the job with this result; its handler is stopped."""
         text = encode_result(result, what="result")
-        call = calls.complete_external
+        callback = checked_callback_id(callback_id)
         epoch = self._epoch()
-        return self._run(call(checked_callback_id(callback_id), result=text, epoch=epoch))
+        call = calls.complete_external(callback, result=text, epoch=epoch)
+        return self._end(callback, call, epoch=epoch)
 
     def fail(self, callback_id: str | UUID, *, reason: str) -> CallbackAnswer:
         """Send the job to the dead letters with code `callback_failed`; its handler is stopped."""
-        call = calls.fail_external
+        callback = checked_callback_id(callback_id)
+        reason = _checked_reason(reason)
         epoch = self._epoch()
-        return self._run(
-            call(checked_callback_id(callback_id), reason=_checked_reason(reason), epoch=epoch)
-        )
+        call = calls.fail_external(callback, reason=reason, epoch=epoch)
+        return self._end(callback, call, epoch=epoch)
 
     def retry(
         self, callback_id: str | UUID, *, reason: str, delay: timedelta = timedelta(0)
     ) -> CallbackAnswer:
         """End the attempt as failed; it is tried again after the delay while attempts are left."""
-        call = calls.retry_external
+        callback = checked_callback_id(callback_id)
+        delay_us = microseconds(delay, field="delay") or 0
+        reason = _checked_reason(reason)
         epoch = self._epoch()
-        return self._run(
-            call(
-                checked_callback_id(callback_id),
-                delay_us=microseconds(delay, field="delay") or 0,
-                reason=_checked_reason(reason),
-                epoch=epoch,
+        call = calls.retry_external(callback, delay_us=delay_us, reason=reason, epoch=epoch)
+        return self._end(callback, call, epoch=epoch)
+
+    def _end(self, callback: str, call: Call[CallbackAnswer], *, epoch: Epoch) -> CallbackAnswer:
+        """Run a call that may end the job's attempt, with what follows."""
+        if not self._registry.follow_ups.kinds:
+            return self._run(call)
+
+        def work(
+            transaction: SyncStoreTransaction | SyncDriver,
+        ) -> tuple[CallbackAnswer, SyncClosedJobs]:
+            answer = transaction.run(call)
+            closed = SyncClosedJobs(
+                transaction, registry=self._registry, again=Transition.RETRIED, epoch=epoch
             )
-        )
+            if answer is CallbackAnswer.ACCEPTED:
+                closed.follow_callback(callback)
+            return answer, closed
+
+        if self._driver is not None:
+            answer, closed = work(self._driver)
+        else:
+            answer, closed = (self._stores.sync_store()).transact(work)
+        for event in closed.events:
+            log_event(event)
+        return answer
 
     def _epoch(self) -> Epoch:
         if self._driver is not None:

@@ -64,7 +64,7 @@ class SyncJobs:
             closed = SyncClosedJobs(
                 transaction,
                 registry=self._registry,
-                transition_of=lambda _: Transition.CANCELLED,
+                again=Transition.CANCELLED,
                 epoch=store.epoch,
             )
             closed.follow([job for job, r in results.items() if r is JobResult.CANCELLED])

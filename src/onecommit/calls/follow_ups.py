@@ -34,7 +34,7 @@ CLOSE_WITH_FOLLOW_UPS = Routine(
 
 
 class ClosedJob(NamedTuple):
-    """A job that was rescued or cancelled, as it stands now."""
+    """A job whose attempt was ended without its worker, as it stands now."""
 
     job_id: JobId
     state: JobState
@@ -44,11 +44,15 @@ class ClosedJob(NamedTuple):
     run_lease: RunLease
     code: str | None
     args: str | None
-    """Only of the kinds that were named."""
+    detail: str | None
+    """As JSON; args and detail only of the kinds that were named."""
 
 
 CLOSED_JOBS = Routine(
     "closed_jobs", {"p_job_ids": "bigint[]", "p_kinds": "text[]"}, ClosedJob._fields
+)
+CLOSED_BY_CALLBACK = Routine(
+    "closed_by_callback", {"p_callback": "uuid", "p_kinds": "text[]"}, ClosedJob._fields
 )
 BEGIN_WAIT = Routine(
     "begin_wait",
@@ -93,6 +97,12 @@ def closed_jobs(job_ids: Sequence[int], *, kinds: Collection[str]) -> Call[list[
     """The jobs that this transaction has rescued or cancelled; arguments only of the kinds named."""
     arguments = (integer_array(list(job_ids)), text_array(sorted(kinds), field="kinds"))
     return Call(CLOSED_JOBS, arguments, _read_closed)
+
+
+def closed_by_callback(callback_id: str, *, kinds: Collection[str]) -> Call[list[ClosedJob]]:
+    """The job whose attempt this transaction has ended by resolving the callback, if it has."""
+    arguments = (callback_id, text_array(sorted(kinds), field="kinds"))
+    return Call(CLOSED_BY_CALLBACK, arguments, _read_closed)
 
 
 def begin_wait(callback: Callback, *, epoch: int) -> Call[bool]:

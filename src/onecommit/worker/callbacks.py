@@ -74,7 +74,9 @@ class Callbacks:
         call = register_callback(
             attempt, callback_id=str(uuid4()), name=name, timeout_us=timeout_us, epoch=self._epoch
         )
-        callback = await self._insistence.run(call)
+        callback = await self._follow_ups.register(
+            attempt, call, self._insistence, named=name is not None, epoch=self._epoch
+        )
         if self._running.find(attempt.job_id, attempt.run_lease) is not None:
             self._requests.leased(attempt)
         return callback

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from onecommit.app.async_follow_ups import AsyncClosedJobs
 from onecommit.app.follow_ups import REFUSALS, arguments_of, ask, checked
 from onecommit.app.registration import Registry
+from onecommit.calls.call import Call
 from onecommit.calls.follow_ups import begin_wait, enqueue_follow_up
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback
@@ -73,6 +75,33 @@ class FollowUps:
         )
         closing = self.closing_of(attempt, failed)
         return failed if isinstance(closing, Completed) else closing
+
+    async def register(
+        self,
+        attempt: Attempt,
+        call: Call[Callback],
+        insistence: Insistence,
+        *,
+        named: bool,
+        epoch: Epoch,
+    ) -> Callback:
+        """Register a callback; under its name an end may have been kept, which is followed now."""
+        kind = self._kinds.get(attempt.kind)
+        if not named or kind is None or not kind.follow_ups:
+            return await insistence.run(call)
+
+        async def work(transaction: AsyncStoreTransaction) -> tuple[Callback, AsyncClosedJobs]:
+            callback = await transaction.run(call)
+            closed = AsyncClosedJobs(
+                transaction, registry=self._registry, again=Transition.RETRIED, epoch=epoch
+            )
+            await closed.follow_callback(callback.id)
+            return callback, closed
+
+        callback, closed = await insistence.transact(work, operation=call.routine.name)
+        for event in closed.events:
+            self._emit(event)
+        return callback
 
     async def begin_wait(
         self, attempt: Attempt, callback: Callback, insistence: Insistence, *, epoch: Epoch

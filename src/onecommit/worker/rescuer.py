@@ -42,7 +42,10 @@ class Rescuer:
         async def work(transaction: AsyncStoreTransaction) -> tuple[Rescue, AsyncClosedJobs]:
             rescue = await transaction.run(call)
             closed = AsyncClosedJobs(
-                transaction, registry=self._registry, transition_of=_transition, epoch=self._epoch
+                transaction,
+                registry=self._registry,
+                again=Transition.RESCUED,
+                epoch=self._epoch,
             )
             await closed.follow(rescue.job_ids)
             return rescue, closed
@@ -61,10 +64,6 @@ class Rescuer:
                 return
             self._said.add(event)
         self._emit(event)
-
-
-def _transition(job: ClosedJob) -> Transition:
-    return Transition.EXHAUSTED if job.state is JobState.DEAD else Transition.RESCUED
 
 
 def _ended(job: ClosedJob) -> Event:

@@ -11,6 +11,7 @@ create table "@schema@".callback (
     resolution text check (resolution in ('resumed', 'completed', 'failed', 'retried', 'timed_out')),
     resolved_at timestamptz,
     payload json,
+    ended boolean not null default false,           -- the resolution has ended the attempt that run_lease says
     check ((resolution is null) = (resolved_at is null))
 );
 create index callback_by_job on "@schema@".callback (job_id);

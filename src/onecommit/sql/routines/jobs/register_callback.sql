@@ -30,6 +30,7 @@ begin
         end if;
     elsif v_callback.resolution in ('completed', 'failed') then
         -- It came when no attempt of the job ran.
+        update "@schema@".callback c set ended = true where c.callback_id = v_callback.callback_id;
         perform "@schema@".close_externally(p_job_id, p_run_lease, v_callback.resolution, v_callback.payload, 0);
     end if;
     return query select v_callback.callback_id::text, v_callback.timeout_at;

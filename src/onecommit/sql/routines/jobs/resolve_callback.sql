@@ -32,7 +32,8 @@ begin
         end if;
         -- The attempt lock keeps the lease where it is, so that it can be closed after this row is known to be ours.
         update "@schema@".callback c
-        set resolution = p_resolution, resolved_at = "@schema@".store_now(), payload = p_payload
+        set resolution = p_resolution, resolved_at = "@schema@".store_now(), payload = p_payload,
+            ended = v_leased and p_resolution <> 'resumed'
         where c.callback_id = p_callback and c.run_lease = v_callback.run_lease and c.resolution is null;
         if found then
             if v_leased and p_resolution <> 'resumed' then
