@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from onecommit.calls.follow_ups import ClosedJob
+from onecommit.domain.attempt import Attempt
 from onecommit.domain.follow_up import (
     FollowUp,
     FollowUpFunction,
@@ -89,7 +91,29 @@ def checked(found: object, *, registry: "Registry") -> list[FollowUp]:
     return follow_ups
 
 
-def arguments_of(definition: "JobDefinition", args: str) -> Mapping[str, Any]:
+def told_of(
+    job: Attempt | ClosedJob,
+    transition: Transition,
+    *,
+    definition: "JobDefinition",
+    result: object = None,
+    code: str | None = None,
+) -> JobTransition:
+    """What follow-up functions are told of the end of this attempt."""
+    return JobTransition(
+        transition=transition,
+        job_id=job.job_id,
+        kind=job.kind,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        run_lease=job.run_lease,
+        arguments=_arguments_of(definition, job.args or "{}"),
+        result=result,
+        code=code,
+    )
+
+
+def _arguments_of(definition: "JobDefinition", args: str) -> Mapping[str, Any]:
     """The arguments of a job as its handler gets them; the JSON values if they do not fit it."""
     payload = definition.payload
     try:

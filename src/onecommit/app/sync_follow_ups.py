@@ -1,9 +1,9 @@
 # Generated from async_follow_ups.py by tools/generate_sync.py: edit that file, then `make sync`.
 """What follows when an attempt is ended without its worker: by rescue, cancellation or a callback."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from onecommit.app.follow_ups import REFUSALS, arguments_of, ask, result_in
+from onecommit.app.follow_ups import REFUSALS, ask, result_in, told_of
 from onecommit.app.registration import JobDefinition, Registry
 from onecommit.calls.call import Call
 from onecommit.calls.follow_ups import (
@@ -12,7 +12,7 @@ from onecommit.calls.follow_ups import (
     closed_jobs,
     enqueue_follow_up,
 )
-from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
+from onecommit.domain.follow_up import FollowUp, Transition
 from onecommit.domain.job import JobState
 from onecommit.drivers.driver import SyncDriver
 from onecommit.store.sync_store import SyncStoreTransaction
@@ -20,11 +20,37 @@ from onecommit.telemetry.events import Event, FollowUpFailed, FollowUpsUnknown
 from onecommit.telemetry.tracebacks import frames_of
 
 
+def enqueue_asked(
+    transaction: SyncStoreTransaction | SyncDriver,
+    asked: Callable[[], Sequence[FollowUp]],
+    *,
+    epoch: int,
+) -> Exception | None:
+    """Enqueue what follows an end that stands anyway, all or nothing; why not, if it cannot be had.
+
+    In a caller's own transaction there is no savepoint of ours: a refusal is the caller's.
+    """
+    try:
+        calls = [enqueue_follow_up(follow_up, epoch=epoch) for follow_up in asked()]
+    except Exception as error:  # noqa: BLE001 - whatever the application's function raises
+        return error
+    if not isinstance(transaction, SyncStoreTransaction):
+        for call in calls:
+            transaction.run(call)
+        return None
+    try:
+        with transaction.savepoint():
+            for call in calls:
+                transaction.run(call)
+    except REFUSALS as error:
+        return error
+    return None
+
+
 class SyncClosedJobs:
     """The jobs whose attempts one transaction has ended.
 
-    Each job's follow-ups stand in a savepoint: what cannot be enqueued is left out and reported, and
-    the transition stands. In a caller's own transaction there is none, so a refusal is the caller's.
+    What cannot be enqueued for a job is left out and reported, and the transition stands.
     """
 
     def __init__(
@@ -80,39 +106,16 @@ class SyncClosedJobs:
         functions = self._registry.follow_ups.of(job.kind).get(transition, ())
         if not functions:
             return
-        about = JobTransition(
-            transition=transition,
-            job_id=job.job_id,
-            kind=job.kind,
-            attempt=job.attempt,
-            max_attempts=job.max_attempts,
-            run_lease=job.run_lease,
-            arguments=arguments_of(definition, job.args or "{}"),
-            result=result_in(job.detail),
-            code=job.code,
+        told = told_of(
+            job, transition, definition=definition, result=result_in(job.detail), code=job.code
         )
-        try:
-            follow_ups = ask(functions, about, registry=self._registry)
-        except Exception as error:  # noqa: BLE001 - whatever the application's function raises
-            self._note_failure(job, transition, error)
-        else:
-            self._enqueue(job, transition, follow_ups)
-
-    def _enqueue(
-        self, job: ClosedJob, transition: Transition, follow_ups: Sequence[FollowUp]
-    ) -> None:
-        if not isinstance(self._transaction, SyncStoreTransaction):
-            self._enqueue_all(follow_ups)
-            return
-        try:
-            with self._transaction.savepoint():
-                self._enqueue_all(follow_ups)
-        except REFUSALS as error:
-            self._note_failure(job, transition, error)
-
-    def _enqueue_all(self, follow_ups: Sequence[FollowUp]) -> None:
-        for follow_up in follow_ups:
-            self._transaction.run(enqueue_follow_up(follow_up, epoch=self._epoch))
+        failure = enqueue_asked(
+            self._transaction,
+            lambda: ask(functions, told, registry=self._registry),
+            epoch=self._epoch,
+        )
+        if failure is not None:
+            self._note_failure(job, transition, failure)
 
     def _note_unknown(self, job: ClosedJob) -> None:
         event = FollowUpsUnknown(kind=job.kind, transition=self.transition_of(job))

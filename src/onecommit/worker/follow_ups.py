@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from onecommit.app.async_follow_ups import AsyncClosedJobs
-from onecommit.app.follow_ups import REFUSALS, arguments_of, ask, checked
+from onecommit.app.async_follow_ups import AsyncClosedJobs, enqueue_asked
+from onecommit.app.follow_ups import ask, checked, told_of
 from onecommit.app.registration import Registry
 from onecommit.calls.call import Call
-from onecommit.calls.follow_ups import begin_wait, enqueue_follow_up
+from onecommit.calls.follow_ups import begin_wait
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback
 from onecommit.domain.closing import Finish, FollowedUp
-from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
+from onecommit.domain.follow_up import FollowUp, Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.job import Outcome
 from onecommit.store.async_store import AsyncStoreTransaction
@@ -114,17 +114,11 @@ class FollowUps:
         async def work(transaction: AsyncStoreTransaction) -> Exception | None:
             if not await transaction.run(begin_wait(callback, epoch=epoch)):
                 return None
-            try:
-                follow_ups = self._asked(kind, attempt, Transition.WAITING)
-            except Exception as error:  # noqa: BLE001 - whatever the application's function raises
-                return error
-            try:
-                async with transaction.savepoint():
-                    for follow_up in follow_ups:
-                        await transaction.run(enqueue_follow_up(follow_up, epoch=epoch))
-            except REFUSALS as error:
-                return error
-            return None
+            return await enqueue_asked(
+                transaction,
+                lambda: self._asked(kind, attempt, Transition.WAITING),
+                epoch=epoch,
+            )
 
         failed = await insistence.transact(work, operation="begin_wait")
         if failed is not None:
@@ -142,18 +136,8 @@ class FollowUps:
         functions = kind.follow_ups.get(transition, ())
         if not functions:
             return ()
-        about = JobTransition(
-            transition=transition,
-            job_id=attempt.job_id,
-            kind=attempt.kind,
-            attempt=attempt.attempt,
-            max_attempts=attempt.max_attempts,
-            run_lease=attempt.run_lease,
-            arguments=arguments_of(kind.definition, attempt.args),
-            result=result,
-            code=code,
-        )
-        return ask(functions, about, registry=self._registry)
+        told = told_of(attempt, transition, definition=kind.definition, result=result, code=code)
+        return ask(functions, told, registry=self._registry)
 
     def _report(self, attempt: Attempt, transition: Transition | None, error: Exception) -> None:
         self._emit(
