@@ -21,6 +21,11 @@ ROLES = {  # the word in a routine's header -> heading; a routine that names non
     "Operator": "Operators",
     "Owner only": "The owner",
     "Reader": "Readers",
+    "Work acceptor": "Work acceptors",
+    "Work dispatcher": "Work dispatchers",
+    "Work runtime": "The Work runtime",
+    "Work operator": "Work operators",
+    "Work retention": "Work retention",
     "Any role": "Every role",
 }
 HEADER = re.compile(r"(?:^--.*\n)+", re.MULTILINE)

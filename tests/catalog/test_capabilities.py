@@ -80,6 +80,7 @@ def test_runtime_mutations_hold_the_schema_lock(catalog: Catalog):
         "attempt_status",
         "closed_by_callback",
         "completed_attempts",
+        "discover_work_dispatch",
         "connection_budget",
         "queue_lanes",
         "store_status",

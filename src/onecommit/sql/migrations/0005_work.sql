@@ -86,8 +86,6 @@ create table "@schema@".work (
     eligible_at timestamptz not null,                    -- of the next attempt
     cancel_requested_at timestamptz,
     code text collate "C",                               -- why it stands as it does: of ours or of the application
-    result_codec "@schema@".work_identifier,
-    result_sha256 "@schema@".sha256_digest,
     execution_admission_closed_at timestamptz,           -- the two witnesses: first write wins, apart from each other
     execution_admission_closed_reason text check (execution_admission_closed_reason in
         ('deadline', 'circuit', 'elapsed', 'attempts')),
@@ -107,7 +105,7 @@ create table "@schema@".work (
 ) with (fillfactor = 70);                                -- no index knows a column that changes: updates are HOT
 create index ix_work_scope on "@schema@".work (scope_id, work_id);
 
--- Apart from work, so that its updates do not copy them, a reader can lack them, and a purge deletes them.
+-- Apart from work, so that its updates do not copy them, a reader can lack them, and a purge can take them.
 create table "@schema@".work_payload (
     work_id bigint primary key references "@schema@".work,
     scope_id "@schema@".work_identifier not null,
@@ -116,7 +114,9 @@ create table "@schema@".work_payload (
 create table "@schema@".work_result (
     work_id bigint primary key references "@schema@".work,
     scope_id "@schema@".work_identifier not null,
-    result bytea not null check (octet_length(result) <= 262144)
+    codec "@schema@".work_identifier not null,
+    sha256 "@schema@".sha256_digest not null,
+    result bytea check (octet_length(result) <= 262144)  -- null: purged
 );
 
 create table "@schema@".dispatch (
@@ -171,6 +171,7 @@ create table "@schema@".work_history (
     command_id "@schema@".work_identifier,
     actor text not null default session_user,
     code text collate "C",
+    application_code text collate "C",                   -- what the executor said, where the code is ours
     details jsonb check (octet_length(details::text) <= 16384),
     -- A quarantined observation: what a stale completion claimed. It never changes Work.
     observation_sha256 "@schema@".sha256_digest,
@@ -210,7 +211,8 @@ create function "@schema@".current_scope() returns text
 language sql stable parallel safe as $$ select nullif(current_setting('onecommit.scope_id', true), '') $$;
 
 -- What an attempt or an operation leads to.
-create type "@schema@".work_end as (state text, code text, eligible_at timestamptz, closed text);
+create type "@schema@".work_end as (
+    state text, code text, eligible_at timestamptz, closed text, application_code text);
 
 -- Set-once witnesses, immutable acceptance and terminal facts: for whoever may update the table at all.
 create function "@schema@".guard_work() returns trigger
@@ -295,7 +297,7 @@ begin
     create policy work_contract_discovery_owner on "@schema@".dispatch for select to current_user using (true);
     -- A purge forgets bytes and what leads to them; the tombstone stays.
     create policy owner_delete on "@schema@".work_payload for delete to current_user using (scope_id = "@schema@".current_scope());
-    create policy owner_delete on "@schema@".work_result for delete to current_user using (scope_id = "@schema@".current_scope());
+    create policy owner_update on "@schema@".work_result for update to current_user using (scope_id = "@schema@".current_scope());
     create policy owner_delete on "@schema@".dispatch for delete to current_user using (scope_id = "@schema@".current_scope());
     create policy owner_update on "@schema@".work_history for update to current_user using (scope_id = "@schema@".current_scope());
 end $rls$;

@@ -3,7 +3,8 @@
 -- live attempt. The caller holds both rows.
 create or replace function "@schema@".move_work(
     p_work "@schema@".work, p_end "@schema@".work_end, p_event text, p_epoch bigint, p_now timestamptz,
-    p_command_id text default null, p_actor text default null) returns void
+    p_command_id text default null, p_actor text default null,
+    p_digest bytea default null) returns void
 language plpgsql as $$
 declare
     v_terminal constant boolean := p_end.state in
@@ -33,5 +34,6 @@ begin
             hint = 'The store is damaged: restore it, and rotate the epoch.';
     end if;
     perform "@schema@".write_work_history(
-        p_work, p_event, p_end.state, p_work.revision + 1, p_epoch, p_now, p_end.code, p_command_id, p_actor);
+        p_work, p_event, p_end.state, p_work.revision + 1, p_epoch, p_now, p_end.code, p_command_id, p_actor, p_digest,
+        p_end.application_code);
 end $$;

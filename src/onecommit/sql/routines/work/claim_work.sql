@@ -1,0 +1,72 @@
+-- Guarantee: of the items asked for in one scope, those that stand at the revision that discovery showed and are due
+-- belong to p_owner, each under the next attempt and lease generation; of concurrent claims one wins. What lost its
+-- lease, its time or its epoch is decided instead (moved). The same p_owner and p_request get the same answer again.
+-- Work runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023.
+create or replace function "@schema@".claim_work(
+    p_scope_id text, p_work_ids bigint[], p_revisions bigint[], p_owner bigint, p_request bigint, p_epoch bigint)
+returns table (
+    work_id bigint, outcome text, code text, activity_id uuid, command_id text, contract_name text, contract_version text,
+    exit_aware boolean, codec text, payload bytea, safety text, attempt integer, lease_generation bigint,
+    scope_generation bigint, revision bigint, accepted_at timestamptz, deadline timestamptz, claimed_at timestamptz,
+    lease_expires_at timestamptz, lease_us bigint, renewal_us bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_code text;
+    v_now timestamptz;
+    v_locked "@schema@".work[];
+    v_verdicts text[];
+begin
+    if cardinality(p_work_ids) is distinct from cardinality(p_revisions) or p_work_ids is null
+        or cardinality(p_work_ids) not between 1 and 1000 then
+        raise exception 'work_ids, revisions: must be 1 to 1000 pairs' using errcode = '22023';
+    end if;
+    if p_owner is null or p_request is null then
+        raise exception 'owner, request: must not be null' using errcode = '22023';
+    end if;
+    v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
+    if v_code is null then
+        -- All Work rows before any dispatch row, in one order, so that claims of several items cannot block each other.
+        v_locked := array(
+            select w from "@schema@".work w where w.work_id = any (p_work_ids) and w.scope_id = p_scope_id
+            order by w.work_id for update skip locked);
+        v_now := "@schema@".store_now();
+        v_verdicts := array(
+            select case
+                when w.work_id is null then 'lost'
+                when w.state = 'leased' and w.lease_owner = p_owner and w.lease_request = p_request then 'held'
+                when w.revision is distinct from a.revision then 'lost'
+                when v.verdict = 'claim' and sha256(p.payload) is distinct from w.payload_sha256::bytea then 'corrupt'
+                else v.verdict
+            end
+            from unnest(p_work_ids, p_revisions) with ordinality a (work_id, revision, n)
+            left join unnest(v_locked) w on w.work_id = a.work_id
+            left join "@schema@".work_payload p on p.work_id = w.work_id
+            cross join lateral "@schema@".claim_verdict(w, p_epoch, v_now) v (verdict)
+            order by a.n);
+        perform "@schema@".lease_work(
+            array(select a.work_id from unnest(p_work_ids, v_verdicts) a (work_id, verdict) where a.verdict = 'claim'),
+            p_owner, p_request, p_epoch, v_now);
+        perform "@schema@".recover_work(w, a.verdict, p_epoch, v_now)
+        from unnest(p_work_ids, v_verdicts) a (work_id, verdict) join unnest(v_locked) w on w.work_id = a.work_id
+        where a.verdict not in ('claim', 'held', 'lost');
+        return query
+            select a.work_id,
+                   case when a.verdict in ('claim', 'held') then 'claimed' when a.verdict = 'lost' then 'lost' else 'moved' end,
+                   case when a.verdict = 'lost' then 'ASDUR104' when a.verdict not in ('claim', 'held') then w.code end,
+                   w.activity_id, w.command_id::text, w.contract_name::text, w.contract_version::text, w.exit_aware,
+                   w.codec::text, p.payload, w.safety, w.attempt, w.lease_generation, w.scope_generation, w.revision,
+                   w.accepted_at, w.deadline, w.lease_started_at, w.lease_expires_at, w.lease_us, w.renewal_us
+            from unnest(p_work_ids, v_verdicts) with ordinality a (work_id, verdict, n)
+            left join "@schema@".work w on w.work_id = a.work_id and w.scope_id = p_scope_id and a.verdict <> 'lost'
+            left join "@schema@".work_payload p on p.work_id = w.work_id and a.verdict in ('claim', 'held')
+            order by a.n;
+    else
+        return query
+            select a.work_id, 'lost', v_code, null::uuid, null, null, null, null::boolean, null, null::bytea, null,
+                   null::integer, null::bigint, null::bigint, null::bigint, null::timestamptz, null::timestamptz,
+                   null::timestamptz, null::timestamptz, null::bigint, null::bigint
+            from unnest(p_work_ids) a (work_id);
+    end if;
+    perform "@schema@".leave_scope();
+end $$;

@@ -1,0 +1,60 @@
+-- Guarantee: the end of the attempt that holds this exact fence and its permit is decided and recorded as one fact, once;
+-- the same completion again answers replayed. A stale one changes nothing: what it says is kept aside (quarantined).
+-- Work runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises 22023.
+create or replace function "@schema@".complete_work(
+    p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
+    p_owner bigint, p_event text, p_code text, p_result bytea, p_result_codec text, p_epoch bigint)
+returns table (outcome text, code text, state text, revision bigint, eligible_at timestamptz)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_digest constant bytea := "@schema@".completion_digest(p_event, p_code, p_result, p_result_codec);
+    v_scope_code text;
+    v_work "@schema@".work;
+    v_now timestamptz;
+    v_end "@schema@".work_end;
+begin
+    perform "@schema@".check_completion(p_event, p_code, p_result, p_result_codec);
+    outcome := 'refused';
+    v_scope_code := "@schema@".enter_scope(p_scope_id, p_scope_generation, p_epoch);
+    <<decided>>
+    begin
+        code := v_scope_code;
+        exit decided when code in ('ASDUR108', 'ASDUR113');
+        select w.* into v_work from "@schema@".work w where w.work_id = p_work_id and w.scope_id = p_scope_id for update;
+        v_now := "@schema@".store_now();
+        code := coalesce(
+            "@schema@".fence_code(v_work, p_attempt, p_lease_generation, p_scope_generation, p_owner, p_epoch, v_now),
+            v_scope_code);
+        exit decided when code = 'ASDUR111';
+        if code is not null then
+            code := coalesce(v_scope_code, code);
+            outcome := "@schema@".quarantine(
+                v_work, p_attempt, p_lease_generation, p_scope_generation, p_owner, p_event, v_digest, p_code, p_result,
+                code, p_epoch, v_now);
+            code := case when outcome = 'quarantined' then code end;
+            exit decided;
+        end if;
+        if p_event = 'succeeded' and not "@schema@".is_admitted(v_work) then
+            code := 'ASDUR116';
+            exit decided;
+        end if;
+        perform "@schema@".lock_dispatch(p_work_id);
+        perform "@schema@".close_permit(
+            v_work, case p_event when 'succeeded' then 'known_succeeded' when 'retry_before_effect' then 'proven_no_effect' end,
+            p_epoch, v_now);
+        if p_event = 'succeeded' then
+            insert into "@schema@".work_result (work_id, scope_id, codec, sha256, result)
+            values (p_work_id, p_scope_id, p_result_codec, sha256(p_result), p_result);
+        end if;
+        v_end := "@schema@".end_attempt(v_work, p_event, p_code, p_epoch, v_now, p_digest => v_digest);
+        outcome := 'completed';
+        code := v_end.code;
+    end decided;
+    if v_work.work_id is not null then
+        select w.state, w.revision, w.eligible_at into state, revision, eligible_at
+        from "@schema@".work w where w.work_id = p_work_id;
+    end if;
+    perform "@schema@".leave_scope();
+    return next;
+end $$;

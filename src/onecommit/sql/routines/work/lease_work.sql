@@ -1,0 +1,24 @@
+-- Guarantee: the items, whose rows the caller holds and has judged, are leased to p_owner under their next attempts.
+-- Internal. Locks: dispatch.
+create or replace function "@schema@".lease_work(
+    p_work_ids bigint[], p_owner bigint, p_request bigint, p_epoch bigint, p_now timestamptz) returns void
+language plpgsql as $$
+begin
+    if cardinality(p_work_ids) = 0 then
+        return;
+    end if;
+    update "@schema@".work w
+    set state = 'leased', revision = w.revision + 1, attempt = w.attempt + 1, lease_generation = w.lease_generation + 1,
+        epoch = p_epoch, lease_owner = p_owner, lease_request = p_request, lease_started_at = p_now,
+        lease_expires_at = least(p_now + w.lease_us * interval '1 microsecond', w.deadline), code = null
+    where w.work_id = any (p_work_ids);
+    update "@schema@".dispatch d
+    set state = 'leased', discover_at = w.lease_expires_at, expected_revision = w.revision
+    from "@schema@".work w
+    where w.work_id = any (p_work_ids) and d.work_id = w.work_id;
+    insert into "@schema@".work_history (
+        work_id, scope_id, revision, event, to_state, attempt, lease_generation, scope_generation, epoch, lease_owner, at)
+    select w.work_id, w.scope_id, w.revision, 'claimed', w.state, w.attempt, w.lease_generation, w.scope_generation,
+           w.epoch, w.lease_owner, p_now
+    from "@schema@".work w where w.work_id = any (p_work_ids);
+end $$;
