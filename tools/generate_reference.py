@@ -1,5 +1,6 @@
-"""Write the generated parts of docs/reference/sql.md and errors.md; with --check, fail if they differ."""
+"""Write the generated parts of docs/reference/sql.md, errors.md and work-errors.md; with --check, fail if they differ."""
 
+import csv
 import re
 import sys
 import textwrap
@@ -78,6 +79,16 @@ def exceptions() -> str:
     return "| code | exception | meaning | remedy |\n|---|---|---|---|\n" + "".join(rows)
 
 
+def work_codes() -> str:
+    """Every code of the Work protocol, with the exception that stands for it."""
+    with (SQL / "work_codes.csv").open(newline="") as file:
+        rows = [
+            f"| {row['code']} | `{row['name']}` | {row['meaning']} | {row['remedy']}. |\n"
+            for row in csv.DictReader(file)
+        ]
+    return "| code | exception | meaning | remedy |\n|---|---|---|---|\n" + "".join(rows)
+
+
 def is_current(page: Path, generated: str, *, check: bool) -> bool:
     """Write the generated part into the page, or compare it."""
     old = page.read_text()
@@ -90,7 +101,11 @@ def is_current(page: Path, generated: str, *, check: bool) -> bool:
 
 if __name__ == "__main__":
     folder, only_check = ROOT / "docs" / "reference", "--check" in sys.argv[1:]
-    pages = {folder / "sql.md": routines(), folder / "errors.md": exceptions()}
+    pages = {
+        folder / "sql.md": routines(),
+        folder / "errors.md": exceptions(),
+        folder / "work-errors.md": work_codes(),
+    }
     stale = [p.name for p, text in pages.items() if not is_current(p, text, check=only_check)]
     if stale:
         raise SystemExit(f"{', '.join(stale)}: run `python tools/generate_reference.py`")

@@ -2,12 +2,15 @@
 
 OnecommitError
 ├── InvalidArgument             22023     an argument is refused, named by its field
+│   └── InvalidWork             ASDUR100  the same of Work
 ├── UsageError                  OC000     the call cannot work as written
+│   └── TransactionRequired     ASDUR101  the connection has no transaction open
 ├── ForgeryRefused              OC000     a token or receipt was made by hand
 ├── StaleAttempt                OC001     this attempt is closed, or the token is foreign
 ├── SavepointRefused            OC002     finalization inside a savepoint
 ├── FeatureDisabled             OC003     caller-owned completion is not enabled for the queue
 ├── EpochFenced                 OC004     the store moved on to another runtime epoch
+│   └── WorkEpochFenced         ASDUR108  the same, met by Work
 ├── TransactionTooOld           OC005     the transaction began before the claim, or long ago
 ├── IsolationRefused            OC006     a claim outside READ COMMITTED
 ├── LanesExhausted              OC007     no lane is left for a new queue or priority
@@ -17,6 +20,28 @@ OnecommitError
 ├── StoreDamaged                OC012     a row that must exist does not
 ├── StoreUnavailable            ASDUR103  the server did not answer, or the connection was lost
 ├── StoreMismatch               ASDUR115  this database is another store
+├── WorkError                             a code of the Work protocol
+│   ├── CommandConflict         ASDUR102  the identities stand for another request
+│   ├── ClaimLost               ASDUR104  another worker was quicker
+│   ├── LeaseLost               ASDUR105  the attempt no longer holds the lease
+│   ├── AmbiguousOutcome        ASDUR106  the provider may have done it
+│   │   └── WorkExitCompatibilityError    an executor returned what its form cannot say
+│   ├── ScopeDisabled           ASDUR107  the scope is a tombstone
+│   ├── ContractUnavailable     ASDUR109  no code for this contract
+│   ├── WorkTerminal            ASDUR110  the Work has ended
+│   ├── WorkNotFound            ASDUR111  there is no such Work
+│   ├── RevisionConflict        ASDUR112  the Work moved on since it was read
+│   ├── ScopeNotFound           ASDUR113  there is no such scope
+│   ├── ScopeGenerationChanged  ASDUR114  the scope is of another generation
+│   ├── WorkRejected            ASDUR116  state or safety do not allow it
+│   ├── ProofRequired           ASDUR117  evidence is missing
+│   ├── CommandInProgress       ASDUR118  another process holds the command
+│   ├── WorkRegistryRefused     ASDUR119  the registration does not allow it
+│   ├── PlanExhausted           ASDUR120  the policy admits no further attempt
+│   ├── DeadlineReached         ASDUR121  the deadline has passed
+│   ├── HeartbeatStale          ASDUR404  the worker was silent for too long
+│   ├── WorkerIdentityLost      ASDUR405  the incarnation was declared dead
+│   └── ListenerUnavailable     ASDUR406  notices do not arrive
 └── SchemaError                 OC010     the schema is not what this version needs
     ├── SchemaMissing                     nothing is installed
     ├── SchemaUpgradeRequired             it is older
@@ -132,6 +157,10 @@ class ForgeryRefused(OnecommitError, TypeError):
     remedy = "Use what `ctx.token` and `ctx.complete_in_tx(...)` give."
 
 
+class WorkError(OnecommitError):
+    """The Work protocol refused an operation, or found what its code says; the transaction is usable."""
+
+
 class CallbackTimedOut(OnecommitError):
     """Nobody resolved the callback before its timeout."""
 
@@ -143,7 +172,7 @@ class DiscardError(Exception):
     """Raised by a handler whose job must not be tried again; the job goes to the dead letters."""
 
 
-# --- generated from sql/errors.csv by tools/generate_errors.py: edit that file ---
+# --- generated from sql/errors.csv and sql/work_codes.csv by tools/generate_errors.py ---
 
 
 class StaleAttempt(OnecommitError):
@@ -218,6 +247,173 @@ class StoreDamaged(OnecommitError):
     remedy = "Restore the store from a backup and rotate the epoch."
 
 
+class InvalidWork(InvalidArgument):
+    """An argument or a definition of Work is refused; nothing was written."""
+
+    code = "ASDUR100"
+    remedy = "Correct the field that the message names."
+
+
+class TransactionRequired(UsageError):
+    """The connection has no transaction open."""
+
+    code = "ASDUR101"
+    remedy = "Open one around your writes and this call."
+
+
+class CommandConflict(WorkError):
+    """The command id or idempotency key stands for another request; nothing was changed."""
+
+    code = "ASDUR102"
+    remedy = "Repeat the original request or use new identities for a new one."
+
+
+class ClaimLost(WorkError):
+    """Another worker claimed the Work or it is no longer due."""
+
+    code = "ASDUR104"
+    remedy = "Nothing: discovery finds what is due."
+
+
+class LeaseLost(WorkError):
+    """The attempt no longer holds the Work's lease."""
+
+    code = "ASDUR105"
+    remedy = (
+        "Stop: a later attempt or an operator decides; what was observed is kept beside the Work."
+    )
+
+
+class AmbiguousOutcome(WorkError):
+    """The provider may have done it and nobody knows."""
+
+    code = "ASDUR106"
+    remedy = "Reconcile or resolve the Work with evidence from the provider."
+
+
+class ScopeDisabled(WorkError):
+    """The scope is disabled for ever."""
+
+    code = "ASDUR107"
+    remedy = "Use another scope for new Work; evidence about old effects can still be recorded."
+
+
+class WorkEpochFenced(EpochFenced):
+    """The runtime epoch passed is not the active one."""
+
+    code = "ASDUR108"
+    remedy = (
+        "Stop this process; start it again with the ONECOMMIT_EPOCH that the operator announced."
+    )
+
+
+class ContractUnavailable(WorkError):
+    """The worker that claimed the Work cannot decode or run its contract; no effect was permitted."""
+
+    code = "ASDUR109"
+    remedy = "Deploy a worker that registers this name and version; then release the Work with retry-safe."
+
+
+class WorkTerminal(WorkError):
+    """The Work has ended and does not change any more."""
+
+    code = "ASDUR110"
+    remedy = "Read its terminal fact."
+
+
+class WorkNotFound(WorkError):
+    """The scope holds no such Work."""
+
+    code = "ASDUR111"
+    remedy = "Check the scope and the id."
+
+
+class RevisionConflict(WorkError):
+    """The Work moved on since it was read; the proof was discarded."""
+
+    code = "ASDUR112"
+    remedy = "Read it and decide again."
+
+
+class ScopeNotFound(WorkError):
+    """The scope does not exist."""
+
+    code = "ASDUR113"
+    remedy = "Check its name: the first acceptance creates a scope."
+
+
+class ScopeGenerationChanged(WorkError):
+    """The scope is of another generation than the lease."""
+
+    code = "ASDUR114"
+    remedy = "Stop: the lease ended with the generation."
+
+
+class WorkRejected(WorkError):
+    """The Work's state or safety does not allow the operation."""
+
+    code = "ASDUR116"
+    remedy = "Read the state and choose the operation that it allows."
+
+
+class ProofRequired(WorkError):
+    """The operation needs evidence that was not given."""
+
+    code = "ASDUR117"
+    remedy = "Give the encoded result or the proof that the message names."
+
+
+class CommandInProgress(WorkError):
+    """The command was started by another process that still holds it."""
+
+    code = "ASDUR118"
+    remedy = "Repeat the exact command after its lease has ended."
+
+
+class WorkRegistryRefused(WorkError):
+    """The registration of a contract does not allow this."""
+
+    code = "ASDUR119"
+    remedy = "Register the contract as the message says; deploy workers that know it."
+
+
+class PlanExhausted(WorkError):
+    """The execution policy admits no further attempt."""
+
+    code = "ASDUR120"
+    remedy = "Read whether an effect is unknown; accept new Work with new identities if it is not."
+
+
+class DeadlineReached(WorkError):
+    """The Work's absolute deadline has passed."""
+
+    code = "ASDUR121"
+    remedy = (
+        "Read whether an effect is unknown; accept new Work with a later deadline if it is not."
+    )
+
+
+class HeartbeatStale(WorkError):
+    """The worker's heartbeat is older than its leases allow."""
+
+    code = "ASDUR404"
+    remedy = "Check the worker and its connection; its leases end by themselves."
+
+
+class WorkerIdentityLost(WorkError):
+    """The worker incarnation is unknown or was declared dead."""
+
+    code = "ASDUR405"
+    remedy = "Register a new incarnation; what the old one held is recovered."
+
+
+class ListenerUnavailable(WorkError):
+    """The listening connection was lost; Work is found by polling meanwhile."""
+
+    code = "ASDUR406"
+    remedy = "Nothing if it returns; else check that the connection is no transaction pooler."
+
+
 _BY_SQLSTATE: dict[str, type[OnecommitError]] = {
     "OC001": StaleAttempt,
     "OC002": SavepointRefused,
@@ -230,7 +426,50 @@ _BY_SQLSTATE: dict[str, type[OnecommitError]] = {
     "OC009": StateRefused,
     "OC012": StoreDamaged,
 }
+
+_BY_WORK_CODE: dict[str, type[OnecommitError]] = {
+    "ASDUR100": InvalidWork,
+    "ASDUR101": TransactionRequired,
+    "ASDUR102": CommandConflict,
+    "ASDUR103": StoreUnavailable,
+    "ASDUR104": ClaimLost,
+    "ASDUR105": LeaseLost,
+    "ASDUR106": AmbiguousOutcome,
+    "ASDUR107": ScopeDisabled,
+    "ASDUR108": WorkEpochFenced,
+    "ASDUR109": ContractUnavailable,
+    "ASDUR110": WorkTerminal,
+    "ASDUR111": WorkNotFound,
+    "ASDUR112": RevisionConflict,
+    "ASDUR113": ScopeNotFound,
+    "ASDUR114": ScopeGenerationChanged,
+    "ASDUR115": StoreMismatch,
+    "ASDUR116": WorkRejected,
+    "ASDUR117": ProofRequired,
+    "ASDUR118": CommandInProgress,
+    "ASDUR119": WorkRegistryRefused,
+    "ASDUR120": PlanExhausted,
+    "ASDUR121": DeadlineReached,
+    "ASDUR400": SchemaMissing,
+    "ASDUR401": SchemaUpgradeRequired,
+    "ASDUR402": SchemaTooNew,
+    "ASDUR403": SchemaInconsistent,
+    "ASDUR404": HeartbeatStale,
+    "ASDUR405": WorkerIdentityLost,
+    "ASDUR406": ListenerUnavailable,
+}
 # --- end of the generated block ---
+
+
+class WorkExitCompatibilityError(AmbiguousOutcome):
+    """An executor returned a typed exit that its registration cannot carry; the effect stays unknown."""
+
+    remedy = "Register the executor with `exit_executor` under a new version of the contract."
+
+
+def from_work_code(code: str, message: str) -> OnecommitError:
+    """The error for a code that an operation of the Work protocol returned."""
+    return _BY_WORK_CODE.get(code, WorkError)(message)
 
 
 def from_sqlstate(

@@ -11,6 +11,7 @@ from onecommit import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = list(csv.DictReader((ROOT / "src/onecommit/sql/errors.csv").read_text().splitlines()))
+WORK = list(csv.DictReader((ROOT / "src/onecommit/sql/work_codes.csv").read_text().splitlines()))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["sqlstate"])
@@ -18,6 +19,22 @@ def test_each_code_has_its_class(row):
     error = errors.from_sqlstate(row["sqlstate"], "it happened")
     assert type(error) is getattr(errors, row["name"])
     assert str(error) == f"{row['sqlstate']}: it happened. {row['remedy']}."
+
+
+@pytest.mark.parametrize("row", WORK, ids=lambda row: row["code"])
+def test_each_code_of_work_has_its_class(row):
+    assert type(errors.from_work_code(row["code"], "it happened")) is getattr(errors, row["name"])
+
+
+def test_the_codes_of_work_are_those_of_the_protocol():
+    numbers = [int(row["code"].removeprefix("ASDUR")) for row in WORK]
+    assert numbers == [*range(100, 122), *range(400, 407)]
+
+
+@pytest.mark.parametrize("row", [row for row in WORK if row["base"]], ids=lambda row: row["code"])
+def test_an_error_of_work_says_its_code_and_remedy(row):
+    error = errors.from_work_code(row["code"], "it happened")
+    assert str(error) == f"{row['code']}: it happened. {row['remedy']}."
 
 
 def test_the_servers_hint_is_the_better_remedy():

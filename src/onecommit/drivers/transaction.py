@@ -2,14 +2,20 @@
 
 from typing import Any
 
-from onecommit.errors import OnecommitError, SchemaMissing, UsageError, from_sqlstate
+from onecommit.errors import (
+    OnecommitError,
+    SchemaMissing,
+    TransactionRequired,
+    UsageError,
+    from_sqlstate,
+)
 
 _COMPLAINING = ("asyncpg", "psycopg2")
 
 
-def no_transaction(how_to_begin: str) -> UsageError:
+def no_transaction(how_to_begin: str) -> TransactionRequired:
     """No transaction is open, so the call would commit alone."""
-    return UsageError(
+    return TransactionRequired(
         "the connection has no transaction open, so this call would commit by itself",
         remedy=f"Open one around your writes and this call: {how_to_begin}.",
     )
