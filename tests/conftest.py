@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clusters import MAJORS, Cluster, Clusters, Database
+from tests.clusters import GATE_MAJORS, MAJORS, Cluster, Clusters, Database
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,12 @@ def clusters() -> Iterator[Clusters]:
 @pytest.fixture(scope="session", params=MAJORS, ids=[f"pg{major}" for major in MAJORS])
 def postgres(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
     """A running server: the test runs once on the oldest and once on the newest supported major."""
+    return clusters.get(request.param)
+
+
+@pytest.fixture(scope="session", params=GATE_MAJORS, ids=[f"pg{major}" for major in GATE_MAJORS])
+def gate_postgres(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
+    """A running server of each major that the gates are asked on."""
     return clusters.get(request.param)
 
 
