@@ -34,6 +34,7 @@ begin
         select c.oid from pg_class c
         where c.relnamespace = 'onecommit'::regnamespace and c.relkind = 'r' and c.relname <> all ('{{{",".join(KEPT)}}}')
           and pg_relation_size(c.oid) > 0
+        order by exists (select from pg_constraint k where k.conrelid = c.oid and k.contype = 'f') desc
     loop
         execute format('delete from %s', v_table);
     end loop;

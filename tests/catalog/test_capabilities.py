@@ -81,6 +81,7 @@ def test_runtime_mutations_hold_the_schema_lock(catalog: Catalog):
         "closed_by_callback",
         "completed_attempts",
         "discover_work_dispatch",
+        "mark_work_sleeper",
         "connection_budget",
         "queue_lanes",
         "store_status",

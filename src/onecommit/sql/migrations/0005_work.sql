@@ -210,6 +210,10 @@ create index ix_work_operator_command_work on "@schema@".operator_command (work_
 create function "@schema@".current_scope() returns text
 language sql stable parallel safe as $$ select nullif(current_setting('onecommit.scope_id', true), '') $$;
 
+-- Until when, in milliseconds, a worker sleeps that wants to be told of Work; outside MVCC, moved by setval only.
+create sequence "@schema@".work_sleeper as bigint minvalue 0 start 0 cache 1;
+select setval('"@schema@".work_sleeper', 0, true);
+
 -- What an attempt or an operation leads to.
 create type "@schema@".work_end as (
     state text, code text, eligible_at timestamptz, closed text, application_code text);

@@ -1,0 +1,36 @@
+-- Guarantee: this is no execution policy, one with a deadline only, or a fixed plan whose slots are its attempts; else
+-- 22023 that names the field. Whether the deadline has passed, the clock under the scope's lock decides. Internal.
+create or replace function "@schema@".check_work_plan(
+    p_plan_version smallint, p_offsets_us bigint[], p_circuit_us bigint, p_deadline timestamptz, p_due_at timestamptz,
+    p_max_attempts integer, p_max_elapsed_us bigint) returns void
+language plpgsql immutable as $$
+declare
+    v_slots constant integer := cardinality(p_offsets_us);
+    v_problem text;
+begin
+    v_problem := case
+        when p_plan_version <> 1 then 'plan_version: must be 1'
+        when p_plan_version is null and (p_offsets_us is not null or p_deadline is not null)
+            then 'plan_version: must be given with offsets or a deadline'
+        when p_plan_version is not null and p_offsets_us is null and p_deadline is null
+            then 'plan_version: needs offsets or a deadline'
+        when (p_offsets_us is null) <> (p_circuit_us is null) then 'circuit_us: must be given with offsets, and only then'
+        when not isfinite(p_deadline) then 'deadline: must be finite'
+        when not isfinite(p_due_at) then 'due_at: must be finite'
+        when p_due_at >= p_deadline then 'due_at: must be before the deadline'
+        when p_offsets_us is null then null
+        when p_due_at is not null then 'due_at: a plan begins with its acceptance'
+        when v_slots not between 1 and 256 or array_ndims(p_offsets_us) <> 1 or array_lower(p_offsets_us, 1) <> 1
+            then 'offsets_us: must be 1 to 256'
+        when array_position(p_offsets_us, null) is not null or p_offsets_us[1] <> 0
+            or exists (select from generate_series(2, v_slots) i where p_offsets_us[i] <= p_offsets_us[i - 1])
+            then 'offsets_us: must begin with 0 and increase'
+        when (p_circuit_us between 1 and 3660 * 86400000000) is not true then 'circuit_us: must be from 1 microsecond to 3660 days'
+        when p_circuit_us <= p_offsets_us[v_slots] then 'circuit_us: must be above the last offset'
+        when p_max_attempts <> v_slots then 'max_attempts: must be as many as there are offsets'
+        when p_max_elapsed_us < p_circuit_us then 'max_elapsed_us: must not be below circuit_us'
+    end;
+    if v_problem is not null then
+        raise exception '%', v_problem using errcode = '22023';
+    end if;
+end $$;

@@ -1,0 +1,29 @@
+-- Guarantee: as enter_scope, where the scope is created at generation 1 if nobody has used it, and a transaction of
+-- another isolation than READ COMMITTED meets a serialization failure instead of an old scope.
+-- Internal. Locks: schema, scope (shared).
+create or replace function "@schema@".enter_acceptance(p_scope_id text, p_store_id uuid, p_epoch bigint) returns text
+language plpgsql as $$
+declare
+    v_code text;
+    v_now timestamptz;
+begin
+    v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
+    if not exists (select from "@schema@".store_metadata m where m.store_id = p_store_id) then
+        return 'ASDUR115';
+    end if;
+    if v_code = 'ASDUR113' then
+        v_now := "@schema@".store_now();
+        insert into "@schema@".scope (scope_id, created_at) values (p_scope_id, v_now) on conflict do nothing;
+        if found then
+            insert into "@schema@".scope_history (scope_id, generation, event, actor, at)
+            values (p_scope_id, 1, 'created', session_user::text, v_now);
+            return null;
+        end if;
+        -- Somebody else created it meanwhile, and may have disabled it.
+        v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
+    end if;
+    if v_code is null and current_setting('transaction_isolation') <> 'read committed' then
+        perform from "@schema@".scope s where s.scope_id = p_scope_id for share;
+    end if;
+    return v_code;
+end $$;
