@@ -8,6 +8,10 @@ create domain "@schema@".work_version as text collate "C" check (value ~ '^[A-Za
 create domain "@schema@".work_code as text collate "C"
     check (value ~ '^[A-Za-z0-9._:-]{1,120}$' and value !~* '^asdur');
 create domain "@schema@".sha256_digest as bytea check (octet_length(value) = 32);
+create domain "@schema@".work_bytes as bytea check (octet_length(value) <= 262144);
+-- Few checks on tables: each is read anew from its text by every statement that writes a row; a domain is prepared once
+-- for a session, and the states of Work are checked by guard_work.
+create domain "@schema@".history_details as jsonb check (octet_length(value::text) <= 16384);
 
 -- The advisory lock of a scope: shared by every mutation in it, exclusive for disabling it. A row lock instead would
 -- make disabling wait for ever on a busy scope.
@@ -49,30 +53,26 @@ create table "@schema@".work (
     classification "@schema@".work_identifier not null,
     retention_id "@schema@".work_identifier not null,
     payload_sha256 "@schema@".sha256_digest not null,
-    safety text not null check (safety in ('idempotent', 'provider_keyed', 'reconcile_before_retry', 'manual_resolution')),
-    retry_algorithm text not null check (retry_algorithm = 'exponential-v1'),
-    max_attempts integer not null check (max_attempts between 1 and 1000),
-    max_elapsed_us bigint not null check (max_elapsed_us > 0),
-    initial_delay_us bigint not null check (initial_delay_us > 0),
-    max_delay_us bigint not null check (max_delay_us >= initial_delay_us),
+    safety text not null,
+    retry_algorithm text not null,
+    max_attempts integer not null,
+    max_elapsed_us bigint not null,
+    initial_delay_us bigint not null,
+    max_delay_us bigint not null,
     lease_us bigint not null,
-    renewal_us bigint not null check (renewal_us > 0 and renewal_us < lease_us),
-    max_lease_us bigint not null check (max_lease_us >= lease_us),
-    plan_version smallint check (plan_version = 1),      -- execution policy v1: null is none of it
+    renewal_us bigint not null,
+    max_lease_us bigint not null,
+    plan_version smallint,                               -- execution policy v1: null is none of it
     offsets_us bigint[],                                 -- fixed plan; null with a plan_version: deadline only
     circuit_us bigint,
     deadline timestamptz,
     due_at timestamptz,
-    priority smallint not null default 0 check (priority between -100 and 100),
-    fingerprint_schema smallint not null check (fingerprint_schema in (1, 2)),
+    priority smallint not null default 0,
+    fingerprint_schema smallint not null,
     fingerprint "@schema@".sha256_digest not null,
     accepted_at timestamptz not null,
     -- The life.
-    state text not null default 'pending' check (state in (
-        'pending', 'leased', 'effect_permitted', 'retry_wait', 'cancel_pending',
-        'succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect',
-        'suspended_ambiguous_external_outcome', 'suspended_reconciliation_required',
-        'suspended_manual_resolution', 'suspended_contract_unavailable')),
+    state text not null default 'pending',
     revision bigint not null default 1,
     attempt integer not null default 0,
     authorized_attempts integer not null default 0,      -- granted by an operator beyond max_attempts
@@ -87,21 +87,13 @@ create table "@schema@".work (
     cancel_requested_at timestamptz,
     code text collate "C",                               -- why it stands as it does: of ours or of the application
     execution_admission_closed_at timestamptz,           -- the two witnesses: first write wins, apart from each other
-    execution_admission_closed_reason text check (execution_admission_closed_reason in
-        ('deadline', 'circuit', 'elapsed', 'attempts')),
+    execution_admission_closed_reason text,
     execution_deadline_reached_at timestamptz,
     terminal_at timestamptz,
     purged_at timestamptz,
     unique (scope_id, command_id),
     unique (scope_id, idempotency_key),
-    unique (activity_id),
-    check ((plan_version is null) = (deadline is null and offsets_us is null)),
-    check ((offsets_us is null) = (circuit_us is null)),
-    check ((execution_admission_closed_at is null) = (execution_admission_closed_reason is null)),
-    check ((lease_owner is null) = (lease_expires_at is null)),
-    check ((lease_owner is not null) = (state in ('leased', 'effect_permitted', 'cancel_pending'))),
-    check ((terminal_at is not null) = (state in
-        ('succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect')))
+    unique (activity_id)
 ) with (fillfactor = 70);                                -- no index knows a column that changes: updates are HOT
 create index ix_work_scope on "@schema@".work (scope_id, work_id);
 
@@ -172,10 +164,10 @@ create table "@schema@".work_history (
     actor text not null default session_user,
     code text collate "C",
     application_code text collate "C",                   -- what the executor said, where the code is ours
-    details jsonb check (octet_length(details::text) <= 16384),
+    details "@schema@".history_details,
     -- A quarantined observation: what a stale completion claimed. It never changes Work.
     observation_sha256 "@schema@".sha256_digest,
-    observation bytea check (octet_length(observation) <= 262144),
+    observation "@schema@".work_bytes,
     at timestamptz not null
 );
 create index ix_work_history_work on "@schema@".work_history (work_id, history_id);
@@ -246,6 +238,20 @@ begin
         or (old.cancel_requested_at is not null and new.cancel_requested_at is distinct from old.cancel_requested_at)
         or (old.purged_at is not null and new.purged_at is distinct from old.purged_at) then
         raise exception 'a witness of Work is written once' using errcode = '23514';
+    end if;
+    if new.state not in (
+            'pending', 'leased', 'effect_permitted', 'retry_wait', 'cancel_pending',
+            'succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect',
+            'suspended_ambiguous_external_outcome', 'suspended_reconciliation_required',
+            'suspended_manual_resolution', 'suspended_contract_unavailable')
+        or new.execution_admission_closed_reason not in ('deadline', 'circuit', 'elapsed', 'attempts') then
+        raise exception 'Work has no such state' using errcode = '23514';
+    end if;
+    if (new.lease_owner is not null) <> (new.state in ('leased', 'effect_permitted', 'cancel_pending'))
+        or (new.lease_owner is null) <> (new.lease_expires_at is null)
+        or (new.terminal_at is not null) <> (new.state in
+            ('succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect')) then
+        raise exception 'lease, terminal time and state of Work do not fit together' using errcode = '23514';
     end if;
     if new.revision < old.revision or new.attempt < old.attempt or new.lease_generation < old.lease_generation then
         raise exception 'revision, attempt and lease generation of Work only rise' using errcode = '23514';
