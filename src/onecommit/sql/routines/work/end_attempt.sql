@@ -10,7 +10,7 @@ declare
     v_unresolved constant boolean := "@schema@".has_unresolved(p_work.work_id, p_epoch);
     v_end "@schema@".work_end;
 begin
-    if p_event in ('exception', 'lease_expired', 'retry_before_effect') then
+    if p_event in ('exception', 'lease_expired', 'retry_before_effect', 'ambiguous', 'compatibility') then
         select n.eligible_at, n.closed into v_end.eligible_at, v_end.closed from "@schema@".next_attempt(p_work, p_now) n;
     elsif p_event = 'cutoff' then
         v_end.closed := "@schema@".admission_closed(p_work, p_now);

@@ -10,7 +10,10 @@ declare
     v_terminal constant boolean := p_end.state in
         ('succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect');
     v_waits constant boolean := p_end.state in ('pending', 'retry_wait');
-    v_closed constant text := coalesce("@schema@".admission_closed(p_work, p_now), p_end.closed);
+    -- A witness belongs to an execution policy, and attempts run out for good in a plan alone: an operator may grant more.
+    v_closed constant text := case when p_work.plan_version is not null then coalesce(
+        "@schema@".admission_closed(p_work, p_now),
+        case when p_end.closed <> 'attempts' or p_work.offsets_us is not null then p_end.closed end) end;
 begin
     update "@schema@".work w
     set state = p_end.state, revision = w.revision + 1, code = p_end.code,

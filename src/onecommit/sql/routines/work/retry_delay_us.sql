@@ -2,7 +2,7 @@
 create or replace function "@schema@".retry_delay_us(p_attempt integer, p_initial_us bigint, p_max_us bigint) returns bigint
 language sql immutable parallel safe as $$
     select case
-        when p_attempt - 1 >= 62 or p_initial_us > (p_max_us >> (p_attempt - 1)) then p_max_us
+        when p_attempt - 1 > 62 or p_initial_us > (p_max_us >> (p_attempt - 1)) then p_max_us
         else p_initial_us << (p_attempt - 1)
     end
 $$;
