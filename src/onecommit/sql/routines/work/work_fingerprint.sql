@@ -7,8 +7,9 @@ create or replace function "@schema@".work_fingerprint(
     p_max_elapsed_us bigint, p_initial_delay_us bigint, p_max_delay_us bigint, p_lease_us bigint, p_renewal_us bigint,
     p_max_lease_us bigint, p_due_at timestamptz, p_plan_version smallint, p_offsets_us bigint[], p_circuit_us bigint,
     p_deadline timestamptz) returns bytea
-language sql immutable parallel safe as $$
-    select sha256(
+language plpgsql immutable parallel safe as $$
+begin
+    return sha256(
         "@schema@".fingerprint_text(case when p_plan_version is null then 'onecommit-work-1' else 'onecommit-work-2' end)
         || "@schema@".fingerprint_text(p_scope_id)
         || "@schema@".fingerprint_text(p_contract_name)
@@ -34,5 +35,5 @@ language sql immutable parallel safe as $$
                     select string_agg("@schema@".fingerprint_number(o.us), '\x'::bytea order by o.n)
                     from unnest(p_offsets_us) with ordinality o (us, n)) end
             || "@schema@".fingerprint_number(p_circuit_us)
-            || "@schema@".fingerprint_time(p_deadline) end)
-$$;
+            || "@schema@".fingerprint_time(p_deadline) end);
+end $$;
