@@ -20,7 +20,8 @@
  *
  * Broken variants: CLOSER_CHECKS_FIRST, PROVE_BEFORE_LOCK, NO_SAVE,
  * NO_LANE_LOCK, NO_CLAIM_CHILD_LOCK, ENQUEUE_UNCHECKED, HEAD_BEFORE_LOOK,
- * ROTATE_BY_TAIL, TAIL_LATE, EVACUATE_UNLOCKED.
+ * ROTATE_BY_TAIL, TAIL_LATE, EVACUATE_UNLOCKED, STATE_HEAD_BEFORE_LOCK
+ * (with CLAIMERS=2).
  */
 
 #ifndef SLOTS
@@ -34,6 +35,10 @@
 #endif
 #ifndef CLOSERS
 #define CLOSERS 2
+#endif
+
+#ifndef CLAIMERS
+#define CLAIMERS 1              /* one that loops is as good as several, but for what it reads before its lock */
 #endif
 
 #define ROWS     (PRODUCERS + 1)                /* evacuation enters one row again */
@@ -138,9 +143,16 @@ proctype Claimer() {
 
 end:
   do
-  :: d_step { !lane_locked -> lane_locked = true; snapshot = saved };
+#ifdef STATE_HEAD_BEFORE_LOCK
+  :: h = head;
+     d_step { !lane_locked -> lane_locked = true };
+#else
+  :: d_step { !lane_locked -> lane_locked = true };
+     h = head;
+#endif
+     d_step { base = claim_state[slot(h)]; h = 0; snapshot = saved };    /* the head's child alone */
      d_step {                   /* the statement may have waited for a truncation */
-       base = lane_state(snapshot);
+       base = (base -> base : lane_state(snapshot));
        snapshot = 0;
        claim_reads = true;
 #ifndef FRONTIER_MAY_RETURN
@@ -376,7 +388,11 @@ init {
     :: else -> break
     od;
     i = 0;
-    run Claimer();
+    do
+    :: i < CLAIMERS -> run Claimer(); i++
+    :: else -> break
+    od;
+    i = 0;
     run Tender()
   }
 }

@@ -12,6 +12,10 @@ FENCES = """
 select pg_sequence_last_value('onecommit.head_fence') as head, pg_sequence_last_value('onecommit.tail_fence') as tail,
        (select reclaimed from onecommit.ring) as reclaimed
 """
+NEXT_IN_CHAPTER_2 = """
+insert into onecommit.ready (slot, lane, chapter, seq, job_id, created_at, run_lease, attempt, max_attempts, kind, args)
+select 2, lane, 2, 1, 7, now(), 0, 0, 1, 'k', '{}' from onecommit.lane where queue = 'q'
+"""
 QUICK = "update onecommit.ring set chapter_lifetime = '1us', retention = '0', retention_floor = '0', evacuate_after = %s"
 
 
@@ -104,6 +108,34 @@ def test_a_row_that_commits_late_in_an_old_chapter_is_claimed_from_there(
     assert (attempt.job_id, attempt.chapter, fences(tender)[0]) == (late, 1, 4)
     assert tender.complete([attempt]) == ["closed"]
     assert [tender.tend() for _ in range(3)] == [("reclaim", n) for n in (1, 2, 3)]
+
+
+def test_the_next_number_is_claimed_from_whatever_chapter_it_lies_in(store: Store, tender: Engine):
+    """A single new row is looked up in the head's chapter; its producer may have read the head long ago."""
+    [before] = tender.take()
+    producer = store.engine().begin()
+    next_one = producer.enqueue_one()
+    assert tender.tend() == ("rotate", 2)
+    assert tender.claim().job_ids == []
+    producer.commit()
+    [attempt] = tender.drain()
+    assert (attempt.job_id, attempt.chapter, attempt.claim_slot) == (next_one, 1, 2)
+    assert attempt.seq == before.seq + 1
+
+
+def test_a_chapter_that_begins_while_a_claim_looks_is_looked_at_too(store: Store, tender: Engine):
+    """The head that the claim has read is old by then, and so is the child that it looks into first."""
+    store.observer.execute("select nextval(number_seq) from onecommit.lane where queue = 'q'")
+    reader = store.engine().begin()
+    reader.sql("lock table onecommit.ready_1 in access exclusive mode")
+    with store.blocked(tender, tender.claim, by=reader) as claim:
+        store.observer.execute("insert into onecommit.chapter (chapter) values (2)")
+        store.observer.execute("select setval('onecommit.head_fence', 2)")
+        store.observer.execute(NEXT_IN_CHAPTER_2)
+        reader.commit()
+    [batch] = claim.result().batches
+    assert (batch.chapters, batch.seqs, batch.claim_slot) == ([2], [1], 2)
+    assert tender.claim().status == "empty"
 
 
 @pytest.mark.parametrize("ending", ["commit", "rollback"])

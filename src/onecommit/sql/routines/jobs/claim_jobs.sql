@@ -8,7 +8,9 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
     v_now timestamptz;
+    v_again boolean;
     v_paused boolean;
+    v_lanes "@schema@".lane[];
     v_lane "@schema@".lane;
     v_claim record;
     v_left integer := p_limit;
@@ -22,27 +24,45 @@ begin
         raise exception 'limit: must be 1 to 10000; request: must not be null; lifetime_us: must be positive' using errcode = '22023';
     end if;
     -- Tested, not performed: expressions need no executor.
-    if not "@schema@".enter_runtime(p_epoch)
-        or pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request)) is null then
-        return;
+    if pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".store_metadata'), 0) is null
+        or coalesce(p_epoch <> nullif(pg_sequence_last_value('"@schema@".epoch_fence'::regclass), 0), true) then
+        perform "@schema@".enter_runtime(p_epoch);
     end if;
-    perform "@schema@".enter_worker(p_worker);
-    if exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}') then
+    -- Under its lock the incarnation cannot be declared dead before this transaction ends: no claim commits behind a
+    -- rescue that has already looked.
+    if pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request)) is null
+        or pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".worker'), hashint8(p_worker)) is null then
+        perform "@schema@".refuse_dead();     -- a worker that is null
+    end if;
+    if p_sleep is not null then
+        perform "@schema@".mark_sleeper(p_queue, p_sleep);
+    end if;
+    -- A new statement: what the locks' last holders committed is visible from here on.
+    select exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}'),
+           (select q.paused from "@schema@".queue q where q.queue = p_queue),
+           array(select l from "@schema@".lane l where l.queue = p_queue)
+    into v_again, v_paused, v_lanes
+    from "@schema@".worker w where w.worker = p_worker and w.ended_at is null;
+    if not found then
+        perform "@schema@".refuse_dead();
+    end if;
+    if v_again then
         return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
         return next "@schema@".claim_summary('more');
         return;
     end if;
-    perform "@schema@".mark_sleeper(p_queue, p_sleep);
     if pg_sequence_last_value('"@schema@".caller_owned_fence'::regclass) = 0 then
         perform "@schema@".refuse_incapable(p_worker, p_queue);
     end if;
-    select q.paused into v_paused from "@schema@".queue q where q.queue = p_queue;
     if v_paused then
         return next "@schema@".claim_summary('paused');
         return;
     end if;
     v_now := "@schema@".store_now();
-    for v_lane in select l.* from "@schema@".lanes_in_order(p_queue, v_now) l loop
+    if cardinality(v_lanes) > 1 then
+        v_lanes := array(select l from "@schema@".lanes_in_order(p_queue, v_now) l);
+    end if;
+    foreach v_lane in array v_lanes loop
         v_claim := "@schema@".claim_lane(v_lane.lane, v_lane.number_seq, v_lane.generation_seq, p_worker, p_request,
             v_left, v_now, v_now + p_lifetime_us * interval '1 microsecond', p_epoch);
         v_busy := v_busy or v_claim.busy;

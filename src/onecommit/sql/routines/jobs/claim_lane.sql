@@ -8,7 +8,9 @@ create or replace function "@schema@".claim_lane(p_lane smallint, p_number_seq r
     out batch "@schema@".claimed_batch, out busy boolean, out pending boolean)
 language plpgsql as $$
 declare
+    v_head smallint;
     v_state record;
+    v_drawn bigint;
     v_ended boolean := false;
     v_window int8multirange;
     v_pre_closed boolean;
@@ -22,35 +24,59 @@ begin
     if busy then
         return;
     end if;
-    v_state := "@schema@".lane_state(p_lane);
-    if not isempty(v_state.old_holes) then
+    -- Read under the lock: no claim row of the lane is in a later chapter, so one in the head's child is the newest.
+    v_head := "@schema@".ring_slot(pg_sequence_last_value('"@schema@".head_fence'::regclass)::integer);
+    select c.frontier, c.old_holes, c.new_holes, c.label, c.settled into v_state
+    from "@schema@".claim c where c.slot = v_head and c.lane = p_lane order by c.batch_id desc limit 1;
+    if not found then
+        v_state := "@schema@".lane_state(p_lane);
+    end if;
+    if v_state.old_holes = '{}' and v_state.new_holes = '{}' then
+        v_drawn := coalesce(pg_sequence_last_value(p_number_seq), 0);
+        if v_drawn <= v_state.frontier then
+            return;     -- every number that was drawn has been seen
+        end if;
+    elsif v_state.old_holes <> '{}' then
         v_ended := "@schema@".settle_generations(p_lane, v_state.settled, v_state.label);
     end if;
 
-    v_window := v_state.old_holes + v_state.new_holes;
-    -- At the cap the frontier stops: each claim row carries the holes, and none is ever dropped unsettled.
-    if (select count(*) from unnest(v_window)) < 2000 then
-        v_window := v_window + int8multirange(int8range(v_state.frontier + 1, null));
+    -- One number was drawn: the row may be looked up in the head's child, and looked for everywhere if it is not there.
+    if v_drawn = v_state.frontier + 1 then
+        select array[r.seq] as numbers, r.seq as top, 0::bigint as late, array[r.chapter] as chapters, array[r.seq] as seqs,
+               array[r.job_id] as job_ids, array[r.run_lease + 1] as run_leases, array[r.attempt + 1] as attempts,
+               array[r.max_attempts::integer] as max_attempts, array[r.kind] as kinds, array[r.args::text] as args,
+               array[r.options::text] as options, array[r.created_at] as created_at
+        into v_seen
+        from "@schema@".ready r
+        where r.slot = v_head and r.lane = p_lane and r.seq = v_drawn
+          and not exists (select from "@schema@".pre_closed p where p.lane = p_lane and p.seq = v_drawn);
     end if;
-    v_pre_closed := exists (select from "@schema@".pre_closed p where p.lane = p_lane);
-    select array_agg(r.seq) as numbers, max(r.seq) as top, count(*) filter (where r.seq <= v_state.frontier) as late,
-           array_agg(r.chapter) filter (where r.runs) as chapters, array_agg(r.seq) filter (where r.runs) as seqs,
-           array_agg(r.job_id) filter (where r.runs) as job_ids, array_agg(r.run_lease + 1) filter (where r.runs) as run_leases,
-           array_agg(r.attempt + 1) filter (where r.runs) as attempts,
-           array_agg(r.max_attempts::integer) filter (where r.runs) as max_attempts,
-           array_agg(r.kind) filter (where r.runs) as kinds, array_agg(r.args::text) filter (where r.runs) as args,
-           array_agg(r.options::text) filter (where r.runs) as options, array_agg(r.created_at) filter (where r.runs) as created_at
-    into v_seen
-    from (
-        select f.*, not (v_pre_closed and exists (
-            select from "@schema@".pre_closed p where p.lane = p_lane and p.seq = f.seq)) as runs
-        from unnest(v_window) w, lateral (
-            select * from "@schema@".ready r
-            where r.lane = p_lane and r.seq >= lower(w) and r.seq < coalesce(upper(w), 9223372036854775807)
-            order by r.seq limit p_limit
-        ) f
-        limit p_limit
-    ) r;
+    if v_drawn is distinct from v_state.frontier + 1 or not found then
+        v_window := v_state.old_holes + v_state.new_holes;
+        -- At the cap the frontier stops: each claim row carries the holes, and none is ever dropped unsettled.
+        if (select count(*) from unnest(v_window)) < 2000 then
+            v_window := v_window + int8multirange(int8range(v_state.frontier + 1, null));
+        end if;
+        v_pre_closed := exists (select from "@schema@".pre_closed p where p.lane = p_lane);
+        select array_agg(r.seq) as numbers, max(r.seq) as top, count(*) filter (where r.seq <= v_state.frontier) as late,
+               array_agg(r.chapter) filter (where r.runs) as chapters, array_agg(r.seq) filter (where r.runs) as seqs,
+               array_agg(r.job_id) filter (where r.runs) as job_ids, array_agg(r.run_lease + 1) filter (where r.runs) as run_leases,
+               array_agg(r.attempt + 1) filter (where r.runs) as attempts,
+               array_agg(r.max_attempts::integer) filter (where r.runs) as max_attempts,
+               array_agg(r.kind) filter (where r.runs) as kinds, array_agg(r.args::text) filter (where r.runs) as args,
+               array_agg(r.options::text) filter (where r.runs) as options, array_agg(r.created_at) filter (where r.runs) as created_at
+        into v_seen
+        from (
+            select f.*, not (v_pre_closed and exists (
+                select from "@schema@".pre_closed p where p.lane = p_lane and p.seq = f.seq)) as runs
+            from unnest(v_window) w, lateral (
+                select * from "@schema@".ready r
+                where r.lane = p_lane and r.seq >= lower(w) and r.seq < coalesce(upper(w), 9223372036854775807)
+                order by r.seq limit p_limit
+            ) f
+            limit p_limit
+        ) r;
+    end if;
 
     v_changed := v_seen.top is not null;
     if v_changed and v_seen.late = 0 and v_seen.top - v_state.frontier = cardinality(v_seen.numbers) then

@@ -9,8 +9,7 @@ begin
     set heartbeat_at = "@schema@".store_now(), oldest_request = greatest(w.oldest_request, p_oldest_request)
     where w.worker = p_worker and w.ended_at is null;
     if not found then
-        raise exception 'this worker incarnation is unknown or was declared dead' using errcode = 'OC008',
-            hint = 'Register a new incarnation; open attempts of the old one are rescued.';
+        perform "@schema@".refuse_dead();
     end if;
     return query select c.* from "@schema@".recent_cancellations() c;
 end $$;

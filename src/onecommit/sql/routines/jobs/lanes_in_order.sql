@@ -1,12 +1,8 @@
 -- The queue's lanes, first priority first; a lane gains a priority for each aging interval that its head has waited.
--- Internal. The wait is looked up only where there is more than one lane.
+-- Internal. For queues with several lanes: the wait of each is looked up.
 create or replace function "@schema@".lanes_in_order(p_queue text, p_now timestamptz) returns setof "@schema@".lane
 language plpgsql stable as $$
 begin
-    if (select count(*) from "@schema@".lane l where l.queue = p_queue) <= 1 then
-        return query select l.* from "@schema@".lane l where l.queue = p_queue;
-        return;
-    end if;
     return query
         select l.*
         from "@schema@".lane l
