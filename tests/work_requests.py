@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from onecommit.calls.work_acceptance import ACCEPT_WORK, accept_work
-from onecommit.domain.work import Safety
+from onecommit.domain.identity import WorkerId
+from onecommit.domain.work import Safety, WorkFence
 from onecommit.domain.work_request import WorkRequest
 
 from tests.engine import Engine
@@ -40,3 +41,43 @@ def accept(engine: Engine, asked: WorkRequest = REQUEST, **raw: Any) -> Any:
 def store_of(engine: Engine) -> str:
     """The identity of the store that the engine is connected to."""
     return str(engine.value("select store_id from onecommit.store_status()"))
+
+
+def admitted(engine: Engine, asked: WorkRequest = REQUEST, *, owner: int = 7) -> WorkFence:
+    """The fence of Work that was accepted, claimed, permitted and admitted."""
+    fence = claimed(engine, asked, owner=owner)
+    assert engine.call("acquire_permit", **fence_arguments(fence))[0].outcome == "granted"
+    assert engine.call("admit_invocation", **fence_arguments(fence))[0].outcome == "admitted"
+    return fence
+
+
+def claimed(engine: Engine, asked: WorkRequest = REQUEST, *, owner: int = 7) -> WorkFence:
+    """The fence of Work that was accepted and claimed."""
+    made = accept(engine, asked)
+    work = {"p_work_ids": [made.work_id], "p_revisions": [made.revision]}
+    [row] = engine.call(
+        "claim_work", p_scope_id=asked.scope, **work, p_owner=owner, p_request=made.work_id
+    )
+    assert row.outcome == "claimed"
+    return WorkFence(
+        scope=asked.scope,
+        work_id=row.work_id,
+        attempt=row.attempt,
+        lease_generation=row.lease_generation,
+        scope_generation=row.scope_generation,
+        owner=WorkerId(owner),
+        epoch=engine.epoch,
+    )
+
+
+def fence_arguments(fence: WorkFence) -> dict[str, Any]:
+    """The fence as the SQL functions take it."""
+    return {
+        "p_scope_id": fence.scope,
+        "p_work_id": fence.work_id,
+        "p_attempt": fence.attempt,
+        "p_lease_generation": fence.lease_generation,
+        "p_scope_generation": fence.scope_generation,
+        "p_owner": fence.owner,
+        "p_epoch": fence.epoch,
+    }

@@ -19,6 +19,8 @@ TWINS = {
     "app/async_client.py": "app/sync_client.py",
     "app/async_follow_ups.py": "app/sync_follow_ups.py",
     "app/async_callbacks.py": "app/sync_callbacks.py",
+    "app/async_acceptor.py": "app/sync_acceptor.py",
+    "app/async_handoff.py": "app/sync_handoff.py",
 }
 
 # Applied to each line in this order; what is special comes before the general rule for our own names.

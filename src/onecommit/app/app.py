@@ -20,10 +20,14 @@ from onecommit.app.registration import (
 from onecommit.app.stores import Stores
 from onecommit.app.sync_callbacks import SyncCallbacks
 from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
+from onecommit.app.work import Work
+from onecommit.app.work_contract import WorkContract
 from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
 from onecommit.domain.settings import StoreSettings
 from onecommit.domain.unique import Unique
+from onecommit.domain.work import Safety
+from onecommit.domain.work_policy import DEFAULT_WORK_RETRY, WorkRetry
 from onecommit.telemetry.events import Event
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=FollowUpFunction)
+PayloadT = TypeVar("PayloadT")
+ResultT = TypeVar("ResultT")
 
 DEFAULT_CONCURRENCY = 20
 """Jobs of one queue that a worker runs at the same time."""
@@ -155,6 +161,49 @@ class App:
             unique=unique,
         )
         return CallerOwnedJobDecorator(self.registry, self._stores, name=name, define=define)
+
+    def work(
+        self,
+        name: str,
+        *,
+        version: str,
+        payload: type[PayloadT],
+        result: type[ResultT],
+        safety: Safety,
+        retry: WorkRetry = DEFAULT_WORK_RETRY,
+        exits: bool = False,
+        classification: str = "unclassified",
+        retention_id: str = "default",
+    ) -> Work[PayloadT, ResultT]:
+        """Register Work: an effect at a provider that is accepted once and done under a permit.
+
+        The contract is immutable: whatever changes in it needs a new version.
+
+        Args:
+            name: The contract's name, such as ``billing.charge``.
+            version: The contract's version.
+            payload: What is accepted: a dataclass, Struct, TypedDict, attrs class, pydantic model or JSON type.
+            result: What the provider's success leads to, likewise.
+            safety: What may be done while nobody knows whether the provider did it.
+            retry: How often and until when it is tried.
+            exits: Its executor returns typed exits; needs PROVIDER_KEYED.
+            classification: How sensitive the payload is, in the application's words.
+            retention_id: The application's rule for keeping it.
+        """
+        contract = WorkContract(
+            name=name,
+            version=version,
+            payload=payload,
+            result=result,
+            safety=safety,
+            retry=retry,
+            exits=exits,
+            classification=classification,
+            retention_id=retention_id,
+        )
+        work: Work[PayloadT, ResultT] = Work(contract, self._stores)
+        self.registry.work.add(work)
+        return work
 
     def follow_up(self, kind: str, transition: Transition) -> Callable[[F], F]:
         """Register a follow-up function for a job that is named, where the job cannot be imported.

@@ -15,6 +15,7 @@ from onecommit.app.context import (
     SyncJobContext,
 )
 from onecommit.app.follow_ups import FollowUpFunctions, cannot_follow_completion
+from onecommit.app.work_registry import WorkRegistry
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.payload import Payload, encode_result
@@ -93,6 +94,7 @@ class Registry:
     def __init__(self) -> None:
         self._definitions: dict[str, JobDefinition] = {}
         self.follow_ups = FollowUpFunctions()
+        self.work = WorkRegistry()
 
     def add(self, definition: JobDefinition) -> None:
         """Register a kind; a name stands for one handler only."""
@@ -134,6 +136,7 @@ class Registry:
         """Resolve every annotation now, so that a worker does not find a mistake at the first job."""
         for definition in self:
             _ = definition.payload
+        self.work.check()
         unknown = sorted(self.follow_ups.kinds - self._definitions.keys())
         if unknown:
             raise UsageError(

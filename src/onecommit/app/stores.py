@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
 
 from onecommit.calls.stores import store_status
 from onecommit.domain.identity import Epoch
@@ -12,6 +14,13 @@ from onecommit.drivers.driver import AsyncDriver, SyncDriver
 from onecommit.store.async_store import AsyncStore
 from onecommit.store.identity import checked_epoch
 from onecommit.store.sync_store import SyncStore
+
+
+class StoreTarget(NamedTuple):
+    """What a call on a caller's connection names, so that another database refuses it."""
+
+    store_id: UUID
+    epoch: Epoch
 
 
 class Stores:
@@ -32,6 +41,7 @@ class Stores:
         self._release = release
         self._settings: StoreSettings | None = None
         self._epoch: Epoch | None = None
+        self._store_id: UUID | None = None
         self._lock = threading.Lock()
         self._async: AsyncStore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,6 +87,14 @@ class Stores:
         """The same for a sync connection."""
         return self._configured_epoch() or self._adopt(driver.run(store_status()))
 
+    async def async_target(self, driver: AsyncDriver) -> StoreTarget:
+        """Which store and epoch a caller's connection must lead to: configured, else as found there."""
+        return self._configured_target() or self._adopt_target(await driver.run(store_status()))
+
+    def sync_target(self, driver: SyncDriver) -> StoreTarget:
+        """The same for a sync connection."""
+        return self._configured_target() or self._adopt_target(driver.run(store_status()))
+
     async def async_close(self) -> None:
         """Close the connections of the running event loop, and stop a server that was started for us."""
         if self._async is not None and self._loop is asyncio.get_running_loop():
@@ -95,7 +113,7 @@ class Stores:
     def _stop_server(self, release: Callable[[], None]) -> None:
         self.sync_close()
         with self._lock:
-            self._settings = self._epoch = None
+            self._settings = self._epoch = self._store_id = None
             release()
 
     def _configured_epoch(self) -> Epoch | None:
@@ -103,6 +121,15 @@ class Stores:
             configured = self.settings().epoch
             self._epoch = None if configured is None else Epoch(configured)
         return self._epoch
+
+    def _configured_target(self) -> StoreTarget | None:
+        epoch, store_id = self._configured_epoch(), self.settings().store_id or self._store_id
+        return None if epoch is None or store_id is None else StoreTarget(store_id, epoch)
+
+    def _adopt_target(self, status: StoreStatus) -> StoreTarget:
+        epoch = self._adopt(status)
+        self._store_id = status.store_id
+        return StoreTarget(status.store_id, epoch)
 
     def _adopt(self, status: StoreStatus) -> Epoch:
         self._epoch = checked_epoch(status, self.settings())

@@ -8,8 +8,8 @@
 - `evidence`  the reconciliation table as one pure function
 - `retry`     the back-off policy                 - `unique`   what makes two jobs the same
 - `payload`   arguments to JSON and back          - `signature` the arguments of a handler
-- `work`      Safety, WorkState, Accepted and Duplicate, WorkFence, ClaimedWork
+- `work`      Safety, WorkState, Accepted and Duplicate, WorkFence
 - `work_exit` what an executor or a reconciler may say       - `work_identifier`  names and codes
-- `work_policy`  WorkRetry and WorkPlan
+- `work_policy`  WorkRetry and WorkPlan           - `work_request`, `fingerprint`  one acceptance
 - `queue`, `worker`, `store`   views and names    - `settings` how a store is reached
 """

@@ -43,6 +43,7 @@ def _problem_of(model: type, error: ValueError) -> str:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_model)
+_sorting_encoder = msgspec.json.Encoder(enc_hook=_encode_model, order="sorted")
 _FAILURES = (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError)
 
 
@@ -93,6 +94,48 @@ class Payload:
         """The arguments, defaults included, as JSON values: what a unique key is made of."""
         values = {**self.defaults, **arguments}
         return {name: _builtins(values[name]) for name in self.names}
+
+
+class JsonValue:
+    """Turns one value of a type into JSON and back, checking it both times.
+
+    Keys and fields are sorted, so that equal values have equal bytes whatever order they were written in.
+    """
+
+    def __init__(self, expected: Any, *, what: str, largest: int) -> None:
+        self._what = what
+        self._largest = largest
+        self._decoder = msgspec.json.Decoder(expected, dec_hook=_decode_model)
+
+    def encode(self, value: Any) -> bytes:
+        """The JSON of the value. What `decode` would refuse is refused here."""
+        try:
+            encoded = _sorting_encoder.encode(value)
+            self._decoder.decode(encoded)
+        except _FAILURES as error:
+            failure = error
+        else:
+            return self._checked(encoded, value)
+        raise _refusal(failure, {self._what: value}, whole=self._what)
+
+    def decode(self, encoded: bytes) -> Any:
+        """The value that was encoded, as its type."""
+        try:
+            return self._decoder.decode(encoded)
+        except _FAILURES as error:
+            failure = error
+        raise _refusal(failure, {}, whole=self._what)
+
+    def _checked(self, encoded: bytes, value: Any) -> bytes:
+        if len(encoded) > self._largest:
+            raise InvalidArgument(
+                f"`{self._what}` is {len(encoded)} bytes of JSON",
+                field=self._what,
+                remedy=f"At most {self._largest} are accepted: store the data and pass its key.",
+            )
+        if b"null" in encoded and (fault := _bad_leaf({self._what: value})):
+            raise fault
+        return encoded
 
 
 def encode_result(value: Any, *, what: str = "result") -> str | None:
@@ -191,29 +234,33 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from _leaves(inside, path)
 
 
-def _refusal(failure: Exception, arguments: Mapping[str, Any]) -> InvalidArgument:
+def _refusal(
+    failure: Exception, arguments: Mapping[str, Any], *, whole: str = "arguments"
+) -> InvalidArgument:
     """What is wrong and where. Raised without its cause, whose text can repeat a value."""
     if isinstance(failure, msgspec.ValidationError):
-        return _bad_leaf(arguments) or _invalid(failure)
+        return _bad_leaf(arguments) or _invalid(failure, whole)
     if isinstance(failure, UnicodeEncodeError) and (fault := _bad_leaf(arguments)):
         return fault
     for name, value in arguments.items():
         if not _is_encodable(value):
             return InvalidArgument(f"`{name}` holds a value that JSON cannot hold", field=name)
-    return InvalidArgument("the arguments are not valid JSON", field="arguments")
+    verb = "are" if whole == "arguments" else "is"
+    return InvalidArgument(f"the {whole} {verb} not valid JSON", field=whole)
 
 
-def _invalid(failure: msgspec.ValidationError) -> InvalidArgument:
+def _invalid(failure: msgspec.ValidationError, whole: str) -> InvalidArgument:
     match = _MESSAGE.fullmatch(str(failure))
     what, path = (match["what"], match["path"]) if match else ("Expected another value", None)
     named = _FIELD.match(what)
     if named:
         path = f"{path}.{named[1]}" if path else named[1]
-        what = "is missing" if "missing" in named[0] else "is not an argument of this job"
+        kind = "an argument of this job" if whole == "arguments" else f"a field of the {whole}"
+        what = "is missing" if "missing" in named[0] else f"is not {kind}"
     else:
         what = _QUOTES_VALUE.sub(r"\1", what)
         what = what[:1].lower() + what[1:]
-    field = path or "arguments"
+    field = path or whole
     return InvalidArgument(f"`{field}`{' ' if named else ': '}{what}", field=field)
 
 

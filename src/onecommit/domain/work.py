@@ -1,7 +1,7 @@
 """Work: an effect at a provider, accepted once and done under a permit."""
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 from uuid import UUID
@@ -110,22 +110,11 @@ class WorkFence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedWork:
-    """One attempt as a claim hands it out. It authorizes no effect: a permit does."""
+class WorkInquiry:
+    """The attempt whose effect a reconciler is asked about."""
 
-    fence: WorkFence
+    scope: str
+    work_id: WorkId
     activity_id: UUID
-    command_id: str
-    contract_name: str
-    contract_version: str
-    exit_aware: bool
-    codec: str
-    payload: bytes = field(repr=False)
-    safety: Safety
-    revision: int
-    accepted_at: datetime
-    deadline: datetime | None
-    claimed_at: datetime
-    lease_expires_at: datetime
-    lease: timedelta
-    renewal: timedelta
+    """The key under which the provider knows it."""
+    attempt: int

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.driver import AsyncSavepoint
 from onecommit.drivers.transaction import (
     busy_connection,
     closed_connection,
@@ -33,6 +34,13 @@ class AsyncpgDriver:
             raise refusal_of(error, doing=call.routine.name) or error from error
         except asyncpg.InterfaceError as error:
             raise busy_connection() if _says_busy(error) else error from error
+
+    async def savepoint(self) -> AsyncSavepoint:
+        """Set a savepoint."""
+        transaction = self._connection.transaction()
+        await transaction.start()
+        savepoint: AsyncSavepoint = transaction
+        return savepoint
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

@@ -2,8 +2,10 @@
 
 from typing import Any, TypeVar
 
+from django.db import transaction
+
 from onecommit.calls.call import Call
-from onecommit.drivers.driver import SyncDriver, sync_driver_for
+from onecommit.drivers.driver import SyncDriver, SyncSavepoint, sync_driver_for
 from onecommit.drivers.transaction import aborted_transaction, closed_connection, no_transaction
 from onecommit.errors import UsageError
 
@@ -28,6 +30,10 @@ class DjangoDriver:
         with self._connection.wrap_database_errors:
             return self._below().run(call)
 
+    def savepoint(self) -> SyncSavepoint:
+        """Set a savepoint as an inner `atomic()` does, so that its on_commit callbacks go with it."""
+        return _Savepoint(self._connection.alias)
+
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
         if not self._connection.in_atomic_block:
@@ -47,3 +53,16 @@ class DjangoDriver:
             raise no_transaction("`with transaction.atomic():`")
         if self._connection.needs_rollback:
             raise aborted_transaction()
+
+
+class _Savepoint:
+    def __init__(self, alias: str) -> None:
+        self._block = transaction.atomic(using=alias)
+        self._block.__enter__()
+
+    def commit(self) -> None:
+        self._block.__exit__(None, None, None)
+
+    def rollback(self) -> None:
+        # The block rolls back for any exception and raises none of its own.
+        self._block.__exit__(UsageError, None, None)

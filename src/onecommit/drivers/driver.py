@@ -25,11 +25,34 @@ class SyncCallerConnection(Protocol):
         """Told apart from an async connection by what this returns."""
 
 
+class AsyncSavepoint(Protocol):
+    """A savepoint that was set through an async driver's own means."""
+
+    async def commit(self) -> None:
+        """Release it: what was done since is part of the transaction."""
+
+    async def rollback(self) -> None:
+        """Take back what was done since; the transaction goes on."""
+
+
+class SyncSavepoint(Protocol):
+    """The same for a sync connection."""
+
+    def commit(self) -> None:
+        """Release it: what was done since is part of the transaction."""
+
+    def rollback(self) -> None:
+        """Take back what was done since; the transaction goes on."""
+
+
 class AsyncDriver(Protocol):
     """An adapter of an async connection."""
 
     async def run(self, call: Call[T]) -> T:
         """Run the call inside the open transaction."""
+
+    async def savepoint(self) -> AsyncSavepoint:
+        """Set a savepoint in the transaction in which a call has run."""
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
@@ -40,6 +63,9 @@ class SyncDriver(Protocol):
 
     def run(self, call: Call[T]) -> T:
         """Run the call inside the open transaction."""
+
+    def savepoint(self) -> SyncSavepoint:
+        """Set a savepoint in the transaction in which a call has run."""
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

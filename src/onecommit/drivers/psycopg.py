@@ -7,7 +7,11 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.driver import AsyncSavepoint, SyncSavepoint
 from onecommit.drivers.transaction import (
+    RELEASE_SAVEPOINT,
+    ROLL_BACK_TO_SAVEPOINT,
+    SET_SAVEPOINT,
     aborted_transaction,
     busy_connection,
     closed_connection,
@@ -37,6 +41,11 @@ class AsyncPsycopgDriver:
         except psycopg.Error as error:
             raise refusal_of(error, doing=call.routine.name) or error from error
 
+    async def savepoint(self) -> AsyncSavepoint:
+        """Set a savepoint."""
+        await self._connection.execute(SET_SAVEPOINT)
+        return _AsyncPsycopgSavepoint(self._connection)
+
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
         self._connection.pgconn.finish()
@@ -60,9 +69,39 @@ class PsycopgDriver:
         except psycopg.Error as error:
             raise refusal_of(error, doing=call.routine.name) or error from error
 
+    def savepoint(self) -> SyncSavepoint:
+        """Set a savepoint."""
+        self._connection.execute(SET_SAVEPOINT)
+        return _PsycopgSavepoint(self._connection)
+
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
         self._connection.pgconn.finish()
+
+
+class _AsyncPsycopgSavepoint:
+    # The driver's own block would insist on its order among the caller's blocks, also those of a task that ends.
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def commit(self) -> None:
+        await self._connection.execute(RELEASE_SAVEPOINT)
+
+    async def rollback(self) -> None:
+        await self._connection.execute(ROLL_BACK_TO_SAVEPOINT)
+        await self._connection.execute(RELEASE_SAVEPOINT)
+
+
+class _PsycopgSavepoint:
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def commit(self) -> None:
+        self._connection.execute(RELEASE_SAVEPOINT)
+
+    def rollback(self) -> None:
+        self._connection.execute(ROLL_BACK_TO_SAVEPOINT)
+        self._connection.execute(RELEASE_SAVEPOINT)
 
 
 def _require_transaction(

@@ -6,7 +6,11 @@ import psycopg2
 from psycopg2 import extensions
 
 from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.driver import SyncSavepoint
 from onecommit.drivers.transaction import (
+    RELEASE_SAVEPOINT,
+    ROLL_BACK_TO_SAVEPOINT,
+    SET_SAVEPOINT,
     aborted_transaction,
     busy_connection,
     closed_connection,
@@ -35,6 +39,12 @@ class Psycopg2Driver:
         except psycopg2.Error as error:
             raise refusal_of(error, doing=call.routine.name) or error from error
 
+    def savepoint(self) -> SyncSavepoint:
+        """Set a savepoint."""
+        savepoint = _Savepoint(self._connection)
+        savepoint.execute(SET_SAVEPOINT)
+        return savepoint
+
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
         self._connection.close()
@@ -51,3 +61,19 @@ class Psycopg2Driver:
                 raise busy_connection()
             case _:
                 pass
+
+
+class _Savepoint:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def commit(self) -> None:
+        self.execute(RELEASE_SAVEPOINT)
+
+    def rollback(self) -> None:
+        self.execute(ROLL_BACK_TO_SAVEPOINT)
+        self.execute(RELEASE_SAVEPOINT)

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_s
 from sqlalchemy.orm import Session, scoped_session
 
 from onecommit.calls.call import Call, Paramstyle, render
+from onecommit.drivers.driver import AsyncSavepoint, SyncSavepoint
 from onecommit.drivers.transaction import (
     aborted_transaction,
     closed_connection,
@@ -43,6 +44,10 @@ class SqlalchemyDriver:
             # The layer over asyncpg has errors of its own; the server's is their cause.
             original = getattr(error.orig, "__cause__", None) or error.orig
             raise refusal_of(original, doing=call.routine.name) or error from error
+
+    def savepoint(self) -> SyncSavepoint:
+        """Set a savepoint; a Session knows which of its objects it concerns."""
+        return self._given.begin_nested()
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
@@ -84,6 +89,10 @@ class AsyncSqlalchemyDriver:
             return self._driver.run(call)
 
         return await self._given.run_sync(run_sync)
+
+    async def savepoint(self) -> AsyncSavepoint:
+        """Set a savepoint; a session knows which of its objects it concerns."""
+        return await self._given.begin_nested()
 
     async def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""

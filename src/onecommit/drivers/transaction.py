@@ -10,6 +10,11 @@ from onecommit.errors import (
     from_sqlstate,
 )
 
+# Statements, where a driver's own savepoints are bound to blocks of code.
+SET_SAVEPOINT = "savepoint onecommit_handoff"
+RELEASE_SAVEPOINT = "release savepoint onecommit_handoff"
+ROLL_BACK_TO_SAVEPOINT = "rollback to savepoint onecommit_handoff"
+
 _COMPLAINING = ("asyncpg", "psycopg2")
 
 

@@ -17,10 +17,9 @@ begin
         if found then
             insert into "@schema@".scope_history (scope_id, generation, event, actor, at)
             values (p_scope_id, 1, 'created', session_user::text, v_now);
-            return null;
         end if;
-        -- Somebody else created it meanwhile, and may have disabled it.
-        v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
+        -- Else somebody else created it meanwhile; the lock that we hold has kept it active.
+        return null;
     end if;
     if v_code is null and current_setting('transaction_isolation') <> 'read committed' then
         perform from "@schema@".scope s where s.scope_id = p_scope_id for share;
