@@ -107,4 +107,5 @@ def capabilities() -> dict[str, dict]:
     """The file's entries by routine."""
     text = resources.files("onecommit").joinpath("sql", "capabilities.toml").read_text()
     areas = tomllib.loads(text)
+    del areas["tables"]
     return {name: entry for area in areas.values() for name, entry in area.items()}

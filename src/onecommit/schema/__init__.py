@@ -3,6 +3,7 @@
 from onecommit.schema.apply import apply
 from onecommit.schema.bundle import Bundle, packaged_bundle, read_bundle
 from onecommit.schema.epochs import EpochReport, ensure_epoch, initialize_epoch, rotate_epoch
+from onecommit.schema.grants import grants
 from onecommit.schema.lanes import add_lanes
 from onecommit.schema.lock import Patience
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
@@ -21,6 +22,7 @@ __all__ = [
     "apply",
     "checked_schema_name",
     "ensure_epoch",
+    "grants",
     "initialize_epoch",
     "packaged_bundle",
     "read_bundle",

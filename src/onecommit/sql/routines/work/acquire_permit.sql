@@ -1,6 +1,6 @@
 -- Guarantee: one permit authorizes this exact attempt, lease, scope generation, epoch and activity, recorded before any
 -- provider I/O; the same fence gets the same permit again. After a cutoff there is none, and the Work is decided.
--- Work runtime. Locks: schema, scope (shared), Work, dispatch, permit.
+-- Work runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises OC012.
 create or replace function "@schema@".acquire_permit(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)
@@ -36,6 +36,9 @@ begin
         granted_at := v_now;
         update "@schema@".work w set state = 'effect_permitted', revision = w.revision + 1 where w.work_id = p_work_id;
         update "@schema@".dispatch d set expected_revision = v_work.revision + 1 where d.work_id = p_work_id;
+        if not found then
+            perform "@schema@".lock_dispatch(p_work_id);  -- raises
+        end if;
         insert into "@schema@".effect_permit (
             work_id, scope_id, attempt, lease_generation, scope_generation, epoch, lease_owner, activity_id, granted_at)
         values (p_work_id, p_scope_id, p_attempt, p_lease_generation, p_scope_generation, p_epoch, p_owner,

@@ -1,7 +1,7 @@
 -- Guarantee: of the items asked for in one scope, those that stand at the revision that discovery showed and are due
 -- belong to p_owner, each under the next attempt and lease generation; of concurrent claims one wins. What lost its
 -- lease, its time or its epoch is decided instead (moved). The same p_owner and p_request get the same answer again.
--- Work runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023.
+-- Work runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".claim_work(
     p_scope_id text, p_work_ids bigint[], p_revisions bigint[], p_owner bigint, p_request bigint, p_epoch bigint)
 returns table (
@@ -18,8 +18,9 @@ declare
     v_verdicts text[];
 begin
     if cardinality(p_work_ids) is distinct from cardinality(p_revisions) or p_work_ids is null
-        or cardinality(p_work_ids) not between 1 and 1000 then
-        raise exception 'work_ids, revisions: must be 1 to 1000 pairs' using errcode = '22023';
+        or cardinality(p_work_ids) not between 1 and 1000
+        or (select count(distinct i.work_id) from unnest(p_work_ids) i (work_id)) <> cardinality(p_work_ids) then
+        raise exception 'work_ids, revisions: must be 1 to 1000 pairs of distinct Work' using errcode = '22023';
     end if;
     if p_owner is null or p_request is null then
         raise exception 'owner, request: must not be null' using errcode = '22023';
@@ -34,7 +35,8 @@ begin
         v_verdicts := array(
             select case
                 when w.work_id is null then 'lost'
-                when w.state = 'leased' and w.lease_owner = p_owner and w.lease_request = p_request then 'held'
+                when w.state = 'leased' and w.lease_owner = p_owner and w.lease_request = p_request
+                    and w.epoch = p_epoch and v_now < w.lease_expires_at then 'held'
                 when w.revision is distinct from a.revision then 'lost'
                 when v.verdict = 'claim' and sha256(p.payload) is distinct from w.payload_sha256::bytea then 'corrupt'
                 else v.verdict

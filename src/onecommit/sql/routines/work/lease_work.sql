@@ -1,8 +1,10 @@
 -- Guarantee: the items, whose rows the caller holds and has judged, are leased to p_owner under their next attempts.
--- Internal. Locks: dispatch.
+-- Internal. Locks: dispatch. Raises OC012.
 create or replace function "@schema@".lease_work(
     p_work_ids bigint[], p_owner bigint, p_request bigint, p_epoch bigint, p_now timestamptz) returns void
 language plpgsql as $$
+declare
+    v_leased bigint;
 begin
     if cardinality(p_work_ids) = 0 then
         return;
@@ -16,6 +18,10 @@ begin
     set state = 'leased', discover_at = w.lease_expires_at, expected_revision = w.revision
     from "@schema@".work w
     where w.work_id = any (p_work_ids) and d.work_id = w.work_id;
+    get diagnostics v_leased = row_count;
+    if v_leased <> cardinality(p_work_ids) then
+        perform "@schema@".lock_dispatch(i.work_id) from unnest(p_work_ids) i (work_id);  -- raises
+    end if;
     insert into "@schema@".work_history (
         work_id, scope_id, revision, event, to_state, attempt, lease_generation, scope_generation, epoch, lease_owner, at)
     select w.work_id, w.scope_id, w.revision, 'claimed', w.state, w.attempt, w.lease_generation, w.scope_generation,

@@ -1,0 +1,70 @@
+"""Which role may do what: GRANT statements from the manifest, for a review and for a run, again and again."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+from onecommit.errors import InvalidArgument
+from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
+
+_SEQUENCES = frozenset({"epoch_fence"})
+
+
+def grants(
+    roles: Mapping[str, Iterable[str]],
+    *,
+    schema: str = DEFAULT_SCHEMA,
+) -> str:
+    """SQL that gives each role of the database exactly what its capabilities need.
+
+    The capabilities are those of the manifest: producer, work_runtime, reader and so on. Nothing is revoked.
+    """
+    checked_schema_name(schema)
+    manifest = _manifest()
+    tables = manifest.pop("tables")
+    known = {name for area in manifest.values() for r in area.values() for name in r["grants"]}
+    statements = []
+    for role, wanted in sorted(roles.items()):
+        capabilities = _checked(role, wanted, known - {"owner"})
+        routines = sorted(
+            name
+            for area in manifest.values()
+            for name, entry in area.items()
+            if capabilities & set(entry["grants"])
+        )
+        statements += [f"grant usage on schema {_quoted(schema)} to {_quoted(role)};"]
+        statements += (
+            f"grant execute on function {_quoted(schema)}.{name} to {_quoted(role)};"
+            for name in routines
+        )
+        for capability in sorted(capabilities & tables.keys()):
+            statements += _relations(tables[capability], role, schema)
+    return "\n".join([*statements, ""])
+
+
+def _relations(tables: Mapping[str, list[str]], role: str, schema: str) -> Iterator[str]:
+    for table, privileges in tables.items():
+        kind = "sequence" if table in _SEQUENCES else "table"
+        yield (
+            f"grant {', '.join(privileges)} on {kind} {_quoted(schema)}.{table} to {_quoted(role)};"
+        )
+
+
+def _checked(role: str, wanted: Iterable[str], known: set[str]) -> set[str]:
+    capabilities = set(wanted)
+    if unknown := capabilities - known:
+        raise InvalidArgument(
+            f"roles: {role} asks for {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}",
+            field="roles",
+        )
+    return capabilities
+
+
+def _manifest() -> dict[str, Any]:
+    text = resources.files("onecommit").joinpath("sql", "capabilities.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'

@@ -1,0 +1,102 @@
+"""Logins that have one capability each and nothing else, as a host would provision them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from onecommit import schema
+
+from tests.clusters import Database
+from tests.engine import Engine
+from tests.stores import EPOCH, Store
+
+CAPABILITIES = ("work_acceptor", "work_dispatcher", "work_runtime", "reader")
+PASSWORD = "only-for-tests"
+BYPASS = """
+select rolsuper or rolbypassrls or exists (
+    select from pg_class c where c.relowner = r.oid or c.relrowsecurity and c.relnamespace = 'onecommit'::regnamespace
+        and not row_security_active(c.oid))
+from pg_roles r where rolname = current_user
+"""
+
+
+@dataclass(kw_only=True)
+class Logins:
+    """The roles of one database and their connections, which are kept from test to test."""
+
+    database: Database
+    owner: psycopg.Connection
+    capabilities: tuple[str, ...] = CAPABILITIES
+    _open: list[Engine] = field(default_factory=list)
+    _idle: dict[str, list[Engine]] = field(default_factory=dict)
+
+    def create(self) -> "Logins":
+        """With a password of their own and the grants of the manifest, which can be given twice."""
+        for capability in self.capabilities:
+            self.owner.execute(
+                sql.SQL("create role {} login password {}").format(
+                    sql.Identifier(self.role(capability)), PASSWORD
+                )
+            )
+        text = schema.grants({self.role(each): [each] for each in self.capabilities})
+        self.owner.execute(text)
+        self.owner.execute(text)
+        return self
+
+    def role(self, capability: str) -> str:
+        return f"{capability}_{self.database.name}"
+
+    def engine(self, capability: str) -> Engine:
+        """A connection as this role, for which row-level security is at work."""
+        idle = self._idle.setdefault(capability, [])
+        engine = idle.pop() if idle else self._connect(capability)
+        self._open.append(engine)
+        return engine
+
+    def _connect(self, capability: str) -> Engine:
+        dsn = make_conninfo(self.database.dsn, user=self.role(capability), password=PASSWORD)
+        engine = Engine(psycopg.connect(dsn, autocommit=True), epoch=0)
+        engine.capability = capability
+        assert engine.value(BYPASS) is False, "row-level security does not hold for this login"
+        return engine
+
+    def release(self) -> None:
+        """Take the connections back after a test."""
+        for engine in self._open:
+            if not engine.connection.closed:
+                engine.connection.cancel_safe()
+                engine.rollback()
+                engine.sql("reset all")
+                self._idle[engine.capability].append(engine)
+        self._open.clear()
+
+    def drop(self) -> None:
+        for engine in [*self._open, *(e for idle in self._idle.values() for e in idle)]:
+            engine.connection.close()
+        for capability in self.capabilities:
+            role = sql.Identifier(self.role(capability))
+            self.owner.execute(sql.SQL("drop owned by {}").format(role))
+            self.owner.execute(sql.SQL("drop role {}").format(role))
+
+
+@pytest.fixture(scope="session")
+def shared_logins(shared_store: Store) -> Iterator[Logins]:
+    """The logins of the store that tests share."""
+    logins = Logins(database=shared_store.database, owner=shared_store.observer).create()
+    yield logins
+    logins.drop()
+
+
+@pytest.fixture
+def logins(shared_logins: Logins, store: Store) -> Iterator[Logins]:
+    """The logins, for one test."""
+    yield shared_logins
+    shared_logins.release()
+
+
+def current_epoch(owner: psycopg.Connection) -> int:
+    return owner.execute(EPOCH).fetchone()[0]
