@@ -10,9 +10,10 @@ from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
 
-from tests.clusters import Database
+from tests.clusters import Cluster, Database
 from tests.engine import Engine
-from tests.stores import EPOCH, Store
+from tests.stores import Store
+from tests.template import install_schema
 
 CAPABILITIES = ("work_acceptor", "work_dispatcher", "work_runtime", "reader")
 PASSWORD = "only-for-tests"
@@ -84,6 +85,27 @@ class Logins:
 
 
 @pytest.fixture(scope="session")
+def plain_store(postgres: Cluster) -> Iterator[Store]:
+    """A store that a role without any privilege of its own installed and owns; only the test's observer is superuser."""
+    with postgres.database() as database, database.connect() as superuser:
+        owner = sql.Identifier(f"owner_{database.name}")
+        superuser.execute(sql.SQL("create role {} login password {}").format(owner, PASSWORD))
+        superuser.execute(
+            sql.SQL("grant create on database {} to {}").format(
+                sql.Identifier(database.name), owner
+            )
+        )
+        install_schema(
+            make_conninfo(database.dsn, user=f"owner_{database.name}", password=PASSWORD)
+        )
+        store = Store.of(database)
+        yield store
+        store.close()
+        superuser.execute(sql.SQL("drop owned by {} cascade").format(owner))
+        superuser.execute(sql.SQL("drop role {}").format(owner))
+
+
+@pytest.fixture(scope="session")
 def shared_logins(shared_store: Store) -> Iterator[Logins]:
     """The logins of the store that tests share."""
     logins = Logins(database=shared_store.database, owner=shared_store.observer).create()
@@ -96,7 +118,3 @@ def logins(shared_logins: Logins, store: Store) -> Iterator[Logins]:
     """The logins, for one test."""
     yield shared_logins
     shared_logins.release()
-
-
-def current_epoch(owner: psycopg.Connection) -> int:
-    return owner.execute(EPOCH).fetchone()[0]

@@ -3,9 +3,11 @@
 import pytest
 
 from tests.engine import Attempt
+from tests.logins import logins, shared_logins
 from tests.stores import Store, engine, shared_store, store
+from tests.works import works
 
-__all__ = ["engine", "shared_store", "store"]
+__all__ = ["engine", "logins", "shared_logins", "shared_store", "store", "works"]
 
 
 @pytest.fixture

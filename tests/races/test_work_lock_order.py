@@ -1,0 +1,158 @@
+"""Schema, scope, Work, dispatch, permit: the one order of locks, observed at every operation of the Work runtime.
+
+Whoever holds one of them stops the operation there. Then the rows before it are locked and those after it are not,
+found by trying with NOWAIT; the advisory locks before it are in pg_locks. History is inserted last and locks nobody.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+from onecommit.domain.work_policy import WorkPlan, WorkRetry
+
+from tests.engine import Engine
+from tests.works import SECOND, Runtime, Works
+
+pytestmark = pytest.mark.pg
+
+ROWS = ("work", "dispatch", "effect_permit")
+ORDER = ("schema", "scope", *ROWS)
+HOLD = {
+    "schema": "select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)",
+    "scope": "select pg_advisory_xact_lock(onecommit.lock_class('onecommit.scope'), onecommit.scope_key('tenant-1'))",
+} | {row: f"select 1 from onecommit.{row} for update nowait" for row in ROWS}
+ADVISORY = """
+select array_agg(case l.classid::regclass when 'onecommit.store_metadata'::regclass then 'schema' else 'scope' end)
+from pg_locks l where l.pid = %s and l.granted and l.locktype = 'advisory'
+"""
+LEASE = WorkRetry().lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What is called after how much preparation, and the rows that it locks in turn."""
+
+    run: Callable[[Works, Runtime, Any], Any]
+    rows: tuple[str, ...]
+    prepare: Callable[[Works, Runtime, Any], Any] = lambda *_: None
+    skips: bool = False
+    """It passes by a locked row of Work."""
+
+
+def permitted(works: Works, runtime: Runtime, claimed: Any) -> None:
+    assert runtime.permit(claimed).outcome == "granted"
+
+
+def admitted(works: Works, runtime: Runtime, claimed: Any) -> None:
+    runtime.invoke(claimed)
+
+
+def expired(works: Works, runtime: Runtime, claimed: Any) -> None:
+    runtime.invoke(claimed)
+    works.clock.pass_(LEASE)
+
+
+def closed(works: Works, runtime: Runtime, claimed: Any) -> None:
+    permitted(works, runtime, claimed)
+    works.clock.pass_(10 * SECOND)
+
+
+def unclaimed(works: Works, runtime: Runtime, claimed: Any) -> None:
+    """Wait for the second attempt, so that there is a permit of the first."""
+    permitted(works, runtime, claimed)
+    runtime.complete(claimed, "exception")
+    works.clock.pass_(SECOND)
+
+
+def claim(works: Works, runtime: Runtime, claimed: Any) -> Any:
+    """At any revision: what is due is read before anything is locked."""
+    revision = works.row(claimed.work_id)["revision"]
+    return runtime.claim((claimed.work_id, revision))
+
+
+OPERATIONS = {
+    "claim": Operation(run=claim, prepare=unclaimed, rows=("work", "dispatch"), skips=True),
+    "recovery": Operation(run=claim, prepare=expired, rows=ROWS, skips=True),
+    "renew": Operation(
+        run=lambda _, r, c: r.renew(c), prepare=permitted, rows=("work", "dispatch"), skips=True
+    ),
+    "permit": Operation(run=lambda _, r, c: r.permit(c), rows=("work", "dispatch")),
+    "admit": Operation(
+        run=lambda _, r, c: r.admit(c), prepare=permitted, rows=("work", "effect_permit")
+    ),
+    "admit at the cutoff": Operation(run=lambda _, r, c: r.admit(c), prepare=closed, rows=ROWS),
+    "complete": Operation(
+        run=lambda _, r, c: r.complete(c, "exception"), prepare=admitted, rows=ROWS
+    ),
+    "succeed": Operation(run=lambda _, r, c: r.complete(c), prepare=admitted, rows=ROWS),
+    "suspend": Operation(run=lambda _, r, c: r.suspend(c), rows=("work", "dispatch")),
+}
+STOPS = [
+    pytest.param(operation, lock, id=f"{name}-at-{lock}")
+    for name, operation in OPERATIONS.items()
+    for lock in ("schema", "scope", *operation.rows)
+    if not (operation.skips and lock == "work")
+]
+
+
+def prepared(works: Works, operation: Operation) -> tuple[Runtime, Any]:
+    """Work with a plan of two slots, its attempt at the operation's door."""
+    works.clock.stop()
+    runtime = works.runtime()
+    plan = WorkPlan(offsets=(0 * SECOND, SECOND), circuit=10 * SECOND)
+    claimed = runtime.take(works.accept(plan=plan, retry=WorkRetry(max_attempts=2)))
+    operation.prepare(works, runtime, claimed)
+    return runtime, claimed
+
+
+@pytest.mark.parametrize(("operation", "lock"), STOPS)
+def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
+    works: Works, operation: Operation, lock: str
+):
+    """Nothing later has been touched."""
+    runtime, claimed = prepared(works, operation)
+    holder = works.store.engine().begin()
+    holder.sql(HOLD[lock])
+    with works.store.blocked(
+        runtime.engine, operation.run, works, runtime, claimed, by=holder
+    ) as answer:
+        advisory = works.value(ADVISORY, runtime.engine.pid)
+        locked = {row for row in ROWS if row != lock and is_locked(works.store.engine(), row)}
+        holder.rollback()
+    answer.result()
+    before = ORDER[: ORDER.index(lock)]
+    assert set(advisory or ()) == set(before) & {"schema", "scope"}
+    assert locked == set(before) & set(operation.rows)
+
+
+def is_locked(prober: Engine, row: str) -> bool:
+    try:
+        prober.sql(HOLD[row])
+    except psycopg.errors.LockNotAvailable:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "operation", [pytest.param(o, id=name) for name, o in OPERATIONS.items() if o.skips]
+)
+def test_claims_and_renewals_pass_by_locked_work(works: Works, operation: Operation):
+    """So neither a handoff nor an operator stalls a heartbeat; nothing is changed."""
+    runtime, claimed = prepared(works, operation)
+    holder = works.store.engine().begin()
+    holder.sql(HOLD["work"])
+    before = works.everything()
+    [row] = operation.run(works, runtime, claimed)
+    assert row.outcome in {"lost", "busy"}
+    assert works.everything() == before
+
+
+@pytest.mark.parametrize("operation", [pytest.param(o, id=name) for name, o in OPERATIONS.items()])
+def test_the_locks_end_with_the_transaction(works: Works, operation: Operation):
+    runtime, claimed = prepared(works, operation)
+    operation.run(works, runtime, claimed)
+    assert works.value(ADVISORY, runtime.engine.pid) is None
+    assert not any(is_locked(works.store.engine(), row) for row in ROWS)
