@@ -28,6 +28,7 @@ LOCK_NAMES = {
     "ready": "generation",
     "completion": "attempt",
     "scope": "scope",
+    "operator_command": "command",
 }
 LOCK_ORDER = list(LOCK_NAMES.values())
 

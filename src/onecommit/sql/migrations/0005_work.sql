@@ -192,12 +192,21 @@ create table "@schema@".operator_command (
     to_state text,
     actor text not null check (actor <> ''),
     reason text,
+    proof_sha256 "@schema@".sha256_digest,               -- of what the operator keeps as proof
     login text not null default session_user,
     created_at timestamptz not null,
     finished_at timestamptz,
     primary key (scope_id, command_id)
 );
 create index ix_work_operator_command_work on "@schema@".operator_command (work_id) where work_id is not null;
+
+-- Work as readers see it: without payload and result. action: what an operator can do about it, or null.
+create type "@schema@".work_view as (
+    work_id bigint, scope_id text, state text, code text, action text, contract_name text, contract_version text,
+    safety text, activity_id uuid, command_id text, idempotency_key text, revision bigint, attempt integer,
+    unresolved integer, accepted_at timestamptz, due_at timestamptz, deadline timestamptz, eligible_at timestamptz,
+    lease_owner bigint, lease_expires_at timestamptz, cancel_requested_at timestamptz, terminal_at timestamptz,
+    purged_at timestamptz);
 
 create function "@schema@".current_scope() returns text
 language sql stable parallel safe as $$ select nullif(current_setting('onecommit.scope_id', true), '') $$;
