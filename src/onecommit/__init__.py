@@ -8,6 +8,8 @@ from onecommit.app.context import (
     SyncJobContext,
 )
 from onecommit.app.job import Job
+from onecommit.app.work import Work
+from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
 from onecommit.domain.callback import Callback, CallbackAnswer
 from onecommit.domain.follow_up import FollowUp, JobTransition, Transition
 from onecommit.domain.job import (
@@ -23,48 +25,81 @@ from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snoo
 from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
 from onecommit.domain.unique import Unique
+from onecommit.domain.work import Accepted, Duplicate, Safety, WorkInquiry
+from onecommit.domain.work_exit import (
+    AmbiguousExternalOutcome,
+    Applied,
+    FailedTerminal,
+    NotApplied,
+    RetryBeforeEffect,
+    Succeeded,
+    Unknown,
+)
+from onecommit.domain.work_policy import WorkPlan, WorkRetry
 from onecommit.errors import (
     CallbackTimedOut,
+    CommandConflict,
     DiscardError,
     InvalidArgument,
+    InvalidWork,
     OnecommitError,
     StaleAttempt,
+    WorkError,
 )
 from onecommit.version import __version__ as __version__
 
 __all__ = [
+    "Accepted",
+    "AmbiguousExternalOutcome",
     "App",
+    "Applied",
     "Callback",
     "CallbackAnswer",
     "CallbackTimedOut",
     "CallerOwnedJobContext",
     "Cancel",
+    "CommandConflict",
     "Complete",
     "Discard",
     "DiscardError",
+    "Duplicate",
     "Enqueued",
+    "FailedTerminal",
     "FinalizationReceipt",
     "FinalizationToken",
     "FollowUp",
     "InvalidArgument",
+    "InvalidWork",
     "Job",
     "JobContext",
     "JobResult",
     "JobState",
     "JobTransition",
     "JobView",
+    "NotApplied",
     "OnParentFailure",
     "OnecommitError",
     "Outcome",
     "Parent",
     "Retry",
     "RetryAfter",
+    "RetryBeforeEffect",
+    "Safety",
     "Snooze",
     "StaleAttempt",
+    "Succeeded",
     "SyncCallerOwnedJobContext",
     "SyncJobContext",
+    "SyncWorkInvocation",
     "Transition",
     "Unique",
+    "Unknown",
+    "Work",
+    "WorkError",
+    "WorkInquiry",
+    "WorkInvocation",
+    "WorkPlan",
+    "WorkRetry",
 ]
 
 # Users see one name for each class, wherever its file may move.

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FILES = [str(HERE / name) for name in ("enqueueing.py", "caller_owned.py", "follow_ups.py")]
+FILES = [
+    str(HERE / name) for name in ("enqueueing.py", "caller_owned.py", "follow_ups.py", "work.py")
+]
 
 
 @pytest.mark.timeout(300)
