@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from psycopg.pq import TransactionStatus
+
 from onecommit.calls.work_acceptance import ACCEPT_WORK, accept_work
 from onecommit.domain.identity import WorkerId
 from onecommit.domain.work import Safety, WorkFence
@@ -35,7 +37,21 @@ def arguments(asked: WorkRequest = REQUEST, *, store_id: Any, epoch: int) -> dic
 def accept(engine: Engine, asked: WorkRequest = REQUEST, **raw: Any) -> Any:
     """The row that accept_work returns; `raw` replaces single arguments of the function."""
     sent = arguments(asked, store_id=store_of(engine), epoch=engine.epoch)
-    return engine.call("accept_work", **sent | raw)[0]
+    return call_as_acceptor(engine, "accept_work", **sent | raw)
+
+
+def call_as_acceptor(engine: Engine, function: str, **sent: Any) -> Any:
+    """The row of a call in the engine's own transaction, made as the role that may make it, if the test has one."""
+    role = getattr(engine, "acceptor", None)
+    if role is None:
+        return engine.call(function, **sent)[0]
+    engine.sql(f"set role {role}")
+    try:
+        return engine.call(function, **sent)[0]
+    finally:
+        # A transaction that failed takes the role back when it is rolled back.
+        if engine.connection.info.transaction_status != TransactionStatus.INERROR:
+            engine.sql("reset role")
 
 
 def store_of(engine: Engine) -> str:

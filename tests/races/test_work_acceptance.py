@@ -8,10 +8,22 @@ import pytest
 
 from tests import observe
 from tests.engine import Engine
+from tests.logins import Logins, logins, shared_logins
+from tests.logins import plain_store as shared_store
 from tests.stores import Store
 from tests.work_requests import accept, request
 
 pytestmark = pytest.mark.pg
+
+# The store belongs to a role without privileges, so that row-level security holds for its functions too.
+__all__ = ["logins", "shared_logins", "shared_store"]
+
+
+@pytest.fixture(autouse=True)
+def acceptor(monkeypatch: pytest.MonkeyPatch, logins: Logins) -> None:
+    """Every connection calls the functions as a login that may do nothing else."""
+    monkeypatch.setattr(Engine, "acceptor", logins.role("work_acceptor"), raising=False)
+
 
 CALLERS = 64
 STRICT = pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])

@@ -8,10 +8,22 @@ import pytest
 from onecommit.domain.work import WorkFence
 
 from tests.engine import Engine
+from tests.logins import Logins, logins, shared_logins
+from tests.logins import plain_store as shared_store
 from tests.stores import Store
-from tests.work_requests import admitted, fence_arguments, store_of
+from tests.work_requests import admitted, call_as_acceptor, fence_arguments, store_of
 
 pytestmark = pytest.mark.pg
+
+# The store belongs to a role without privileges, so that row-level security holds for its functions too.
+__all__ = ["logins", "shared_logins", "shared_store"]
+
+
+@pytest.fixture(autouse=True)
+def acceptor(monkeypatch: pytest.MonkeyPatch, logins: Logins) -> None:
+    """Every connection calls the functions as a login that may do nothing else."""
+    monkeypatch.setattr(Engine, "acceptor", logins.role("work_acceptor"), raising=False)
+
 
 ROWS = ("work", "dispatch", "effect_permit")
 LOCK = "select from onecommit.{} where work_id = %s for update {}"
@@ -29,12 +41,14 @@ def fence(engine: Engine) -> WorkFence:
 
 def lock(engine: Engine, fence: WorkFence) -> Any:
     """The row that handoff_lock returns."""
-    return engine.call("handoff_lock", **fence_arguments(fence), p_store_id=store_of(engine))[0]
+    sent = fence_arguments(fence) | {"p_store_id": store_of(engine)}
+    return call_as_acceptor(engine, "handoff_lock", **sent)
 
 
 def check(engine: Engine, fence: WorkFence) -> Any:
     """The row that handoff_check returns."""
-    return engine.call("handoff_check", **fence_arguments(fence), p_store_id=store_of(engine))[0]
+    sent = fence_arguments(fence) | {"p_store_id": store_of(engine)}
+    return call_as_acceptor(engine, "handoff_check", **sent)
 
 
 def is_free(store: Store, table: str, fence: WorkFence) -> bool:

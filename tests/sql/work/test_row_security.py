@@ -224,8 +224,8 @@ def test_who_only_calls_functions_reads_no_table(two_scopes: Works, capability: 
 
 
 OPERATIONS = {
-    "work_acceptor": {"accept_work"},
-    "work_dispatcher": {"discover_work_dispatch"},
+    "work_acceptor": {"accept_work", "handoff_lock", "handoff_check"},
+    "work_dispatcher": {"discover_work_dispatch", "mark_work_sleeper"},
     "work_runtime": {
         "claim_work",
         "renew_work",

@@ -10,6 +10,7 @@ from onecommit.domain.work import Safety
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
 
 from tests.engine import Engine
+from tests.logins import Logins
 from tests.stores import Store
 from tests.work_requests import REQUEST, accept, request, store_of
 
@@ -36,6 +37,14 @@ MATRIX = [
     (TWO, "c2", "k1", "same", "ASDUR102", None),
     (TWO, "c1", "k2", "other", "ASDUR102", None),
 ]
+
+
+@pytest.fixture
+def engine(store: Store, logins: Logins) -> Engine:
+    """It accepts as a login that may do nothing else, and looks at the tables as the superuser."""
+    engine = store.engine()
+    engine.acceptor = logins.role("work_acceptor")
+    return engine
 
 
 @pytest.fixture(autouse=True)
