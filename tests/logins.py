@@ -15,7 +15,14 @@ from tests.engine import Engine
 from tests.stores import Store
 from tests.template import install_schema
 
-CAPABILITIES = ("work_acceptor", "work_dispatcher", "work_runtime", "reader")
+CAPABILITIES = (
+    "work_acceptor",
+    "work_dispatcher",
+    "work_runtime",
+    "work_operator",
+    "work_retention",
+    "reader",
+)
 PASSWORD = "only-for-tests"
 BYPASS = """
 select rolsuper or rolbypassrls or exists (

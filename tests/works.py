@@ -133,6 +133,97 @@ class Runtime:
         )
 
 
+class Operator:
+    """Who decides about Work that waits, as `work_operator`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._commands = 0
+
+    def call(self, operation: str, **arguments: Any) -> Any:
+        """The one row of a command with an id of its own unless it is given."""
+        self._commands += 1
+        named = {
+            "p_scope_id": "tenant-1",
+            "p_command_id": f"op{self._commands}",
+            "p_actor": "ada",
+            "p_reason": "asked the provider",
+        }
+        return self.engine.call(operation, **named | arguments)[0]
+
+    def cancel(self, work_id: int, **arguments: Any) -> Any:
+        return self.call("cancel_work", p_work_id=work_id, **arguments)
+
+    def disable(self, generation: int = 1, **arguments: Any) -> Any:
+        return self.call("disable_scope", p_generation=generation, **arguments)
+
+    def begin(self, work_id: int, **arguments: Any) -> Any:
+        """Begin to reconcile, for a minute."""
+        defaults = {"p_work_id": work_id, "p_owner": "host-1", "p_lease_us": 60_000_000}
+        return self.call("reconcile_begin", **defaults | arguments)
+
+    def finish(
+        self,
+        work_id: int,
+        command: str,
+        revision: int,
+        evidence: str,
+        *,
+        result: bytes | None = None,
+    ) -> Any:
+        return self.engine.call(
+            "reconcile_finish",
+            p_scope_id="tenant-1",
+            p_command_id=command,
+            p_work_id=work_id,
+            p_revision=revision,
+            p_evidence=evidence,
+            p_result=result,
+            p_result_codec=None if result is None else "json",
+        )[0]
+
+    def resolve(
+        self,
+        work_id: int,
+        revision: int,
+        evidence: str,
+        *,
+        result: bytes | None = None,
+        **arguments: Any,
+    ) -> Any:
+        return self.call(
+            "resolve_work",
+            p_work_id=work_id,
+            p_revision=revision,
+            p_evidence=evidence,
+            p_result=result,
+            p_result_codec=None if result is None else "json",
+            p_proof_sha256=None,
+            **arguments,
+        )
+
+    def retry_safe(self, work_id: int, revision: int, **arguments: Any) -> Any:
+        return self.call("retry_safe", p_work_id=work_id, p_revision=revision, **arguments)
+
+    def release(self, work_id: int, revision: int, **arguments: Any) -> Any:
+        return self.call("release_recovery", p_work_id=work_id, p_revision=revision, **arguments)
+
+    def release_all(
+        self, *, preview: bool, limit: int = 100, command: str = "bulk", **arguments: Any
+    ) -> list[Any]:
+        named = {
+            "p_scope_id": "tenant-1",
+            "p_contract_name": None,
+            "p_contract_version": None,
+            "p_limit": limit,
+            "p_preview": preview,
+            "p_command_id": command,
+            "p_actor": "ada",
+            "p_reason": "restored",
+        }
+        return self.engine.call("release_recoveries", **named | arguments)
+
+
 class Works:
     """The Work of an empty store: accepted, discovered, and looked at by the superuser."""
 
@@ -154,6 +245,18 @@ class Works:
         return Runtime(
             self.engine("work_runtime"), owner=self._owners, epoch=self.store.epoch, **options
         )
+
+    def operator(self) -> Operator:
+        return Operator(self.engine("work_operator"))
+
+    def purge(self, *, before: datetime, limit: int = 100) -> int:
+        """How many items lost their bytes."""
+        return self.engine("work_retention").call(
+            "purge_work", p_before=before, p_limit=limit, p_actor="ada", p_reason="retention"
+        )[0][0]
+
+    def read(self, function: str, **arguments: Any) -> list[Any]:
+        return self.engine("reader").call(function, **arguments)
 
     def accept(self, *, asked: WorkRequest | None = None, **changes: Any) -> Any:
         """Work with identities of its own, unless they are given."""
