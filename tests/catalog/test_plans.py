@@ -167,6 +167,22 @@ def test_the_look_of_a_claim_reads_the_lane_in_order(ring: Ring, session: Engine
     assert "Sort" not in {node.kind for node in look}
 
 
+def test_a_claim_looks_no_further_than_it_must(ring: Ring, session: Engine):
+    """Not at all when every number was seen; by its key, in one child, when one job is new."""
+    session.drain()
+    with watched(session) as idle:
+        assert session.claim().status == "empty"
+    job = session.enqueue_one()
+    with watched(session) as one:
+        assert session.claim().job_ids == [job]
+    assert read_of_ready(idle) == set()
+    assert read_of_ready(one) == {"ready_1"}
+
+
+def read_of_ready(plans: Plans) -> set[str]:
+    return {node.relation for node in plans.nodes if node.relation.startswith("ready")}
+
+
 def test_complete_job_reads_the_claim_item_alone(ring: Ring, session: Engine):
     """By its batch; neither the ready row nor the completion that it has written."""
     plans = run(ring, session, "complete_job")
