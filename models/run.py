@@ -83,6 +83,7 @@ CLAIM = "claim_settlement.pml"
 RING = "ring_reclaim.pml"
 COMPLETION = "completion_rescue.pml"
 MATERIALIZATION = "materialization.pml"
+WORK = "work_permit.pml"
 
 CONFIGURATIONS = (
     holds("claim-3x4", CLAIM, "PRODUCERS=3", "NUMBERS=4"),
@@ -141,6 +142,16 @@ CONFIGURATIONS = (
     breaks("lease-tail-unchecked", MATERIALIZATION, "TAIL_UNCHECKED", ltl="together"),
     breaks("lease-unseen", MATERIALIZATION, "LEASE_UNSEEN", ltl="together"),
     breaks("lease-resolved-twice", MATERIALIZATION, "RESOLVED_TWICE", ltl="together"),
+    holds("work-unsafe", WORK),
+    holds("work-safe", WORK, "SAFE=true"),
+    holds("work-safe-5-attempts", WORK, "SAFE=true", "ATTEMPTS=5", soak=True),
+    breaks("work-admit-again", WORK, "ADMIT_AGAIN"),
+    breaks("work-recovery-is-proof", WORK, "RECOVERY_IS_PROOF"),
+    breaks("work-claim-is-authority", WORK, "CLAIM_IS_AUTHORITY"),
+    breaks("work-no-fence", WORK, "NO_FENCE"),
+    breaks("work-cancel-is-proof", WORK, "CANCEL_IS_PROOF"),
+    breaks("work-failure-is-final", WORK, "FAILURE_IS_FINAL"),
+    breaks("work-unsafe-retries", WORK, "UNSAFE_RETRIES"),
 )
 
 

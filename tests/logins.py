@@ -1,6 +1,7 @@
 """Logins that have one capability each and nothing else, as a host would provision them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import psycopg
@@ -91,10 +92,10 @@ class Logins:
             self.owner.execute(sql.SQL("drop role {}").format(role))
 
 
-@pytest.fixture(scope="session")
-def plain_store(postgres: Cluster) -> Iterator[Store]:
+@contextmanager
+def store_of_plain_owner(cluster: Cluster) -> Iterator[Store]:
     """A store that a role without any privilege of its own installed and owns; only the test's observer is superuser."""
-    with postgres.database() as database, database.connect() as superuser:
+    with cluster.database() as database, database.connect() as superuser:
         owner = sql.Identifier(f"owner_{database.name}")
         superuser.execute(sql.SQL("create role {} login password {}").format(owner, PASSWORD))
         superuser.execute(
@@ -110,6 +111,13 @@ def plain_store(postgres: Cluster) -> Iterator[Store]:
         store.close()
         superuser.execute(sql.SQL("drop owned by {} cascade").format(owner))
         superuser.execute(sql.SQL("drop role {}").format(owner))
+
+
+@pytest.fixture(scope="session")
+def plain_store(postgres: Cluster) -> Iterator[Store]:
+    """A store without a superuser in it."""
+    with store_of_plain_owner(postgres) as store:
+        yield store
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ class Plans:
         if found:
             plan = json.loads(text)
             self.jit += "JIT" in plan
-            self.nodes.extend(_nodes(plan["Plan"], " ".join(plan["Query Text"].split())))
+            self.nodes.extend(nodes_of(plan["Plan"], " ".join(plan["Query Text"].split())))
 
     def on(self, text: str) -> list[Node]:
         """The steps of the statements that contain the text."""
@@ -60,7 +60,8 @@ class Plans:
         return max(self.nodes, key=lambda node: node.rows)
 
 
-def _nodes(plan: dict[str, Any], query: str) -> Iterator[Node]:
+def nodes_of(plan: dict[str, Any], query: str) -> Iterator[Node]:
+    """The steps of one plan, from the top."""
     yield Node(
         kind=plan["Node Type"],
         relation=plan.get("Relation Name", ""),
@@ -69,7 +70,7 @@ def _nodes(plan: dict[str, Any], query: str) -> Iterator[Node]:
         query=query,
     )
     for child in plan.get("Plans", ()):
-        yield from _nodes(child, query)
+        yield from nodes_of(child, query)
 
 
 @contextmanager
