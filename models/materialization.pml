@@ -126,7 +126,8 @@ proctype Caller() {
   unlock()
 }
 
-/* complete_jobs and finish_jobs: no lock, unless the attempt turns out to be materialized. */
+/* complete_jobs and finish_jobs: no lock, unless the attempt turns out to be materialized. They only try then, and are
+   repeated while it is held, which comes to waiting for it. */
 proctype Batch() {
   bool late, seen;
 

@@ -316,7 +316,6 @@ class Engine:
         *,
         follow_ups: Sequence[tuple[int, dict[str, Any]]] = (),
         side: Sequence[int] = (),
-        lock: bool = False,
     ) -> list[str]:
         """What close_with_follow_ups says of each attempt; a follow-up is its owner's number and what differs."""
         count = len(attempts)
@@ -332,7 +331,6 @@ class Engine:
             p_codes=[None] * count,
             p_details=[None] * count,
             p_side=list(side),
-            p_lock=lock,
             p_owners=[owner for owner, _ in follow_ups],
             p_queues=[job["queue"] for job in jobs],
             p_kinds=[job["kind"] for job in jobs],

@@ -4,9 +4,11 @@ As in test_closing_pairs: the first holds its transaction open, the second is se
 because it only tries the attempt's lock; then the first commits or rolls back.
 """
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.engine import Attempt
+from tests.engine import Attempt, Engine
 from tests.races.closers import LEASE_CLOSERS
 from tests.races.meetings import Meetings
 from tests.stores import Store
@@ -35,21 +37,26 @@ def assert_outcome(store: Store, attempt: Attempt, state: str) -> None:
     assert engine.status(attempt).state == ("open" if state == "running" else "closed")
 
 
-# What the second is told when the first commits. ! means at once, without waiting for the first.
+# What the second is told when the first commits. ! means at once, without waiting for the first; what follows the mark
+# is told when it asks again.
 AFTER_COMMIT = """
-first          complete_jobs  finish  finish_locked  complete_job  rescue    cancel            complete_ext      fail_ext          retry_ext         resume
-complete_jobs  closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-finish         stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
-finish_locked  stale          closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
-complete_job   closed         stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-rescue         stale          stale   busy!          OC001         skipped!  closed            ended             ended             ended             ended
-cancel         stale          stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
-complete_ext   closed         stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
-fail_ext       stale          stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
-retry_ext      stale          closed  busy!          OC001         skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
-resume         closed         closed  busy!          closed        skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+first          complete_jobs  finish       finish_locked  complete_job  rescue    cancel            complete_ext      fail_ext          retry_ext         resume
+complete_jobs  busy!closed    busy!stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+finish         busy!stale     busy!closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+finish_locked  busy!stale     busy!closed  busy!          OC001         skipped!  closed            ended             ended             ended             ended
+complete_job   busy!closed    busy!stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+rescue         busy!stale     busy!stale   busy!          OC001         skipped!  closed            ended             ended             ended             ended
+cancel         busy!stale     busy!stale   busy!          OC001         skipped!  already_finished  ended             ended             ended             ended
+complete_ext   busy!closed    busy!stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+fail_ext       busy!stale     busy!stale   busy!          OC001         skipped!  already_finished  already_resolved  already_resolved  already_resolved  already_resolved
+retry_ext      busy!stale     busy!closed  busy!          OC001         skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
+resume         busy!closed    busy!closed  busy!          closed        skipped!  closed            already_resolved  already_resolved  already_resolved  already_resolved
 """
 MEETINGS = Meetings(LEASE_CLOSERS, AFTER_COMMIT, assert_outcome=assert_outcome)
+
+
+def finish_all(engine: Engine, attempts: list[Attempt]) -> list[str]:
+    return engine.finish(attempts, "failed")
 
 
 @pytest.fixture
@@ -74,6 +81,21 @@ def test_after_the_first_commits(store: Store, leased: Attempt, first: str, seco
 def test_after_the_first_rolls_back(store: Store, leased: Attempt, first: str, second: str):
     """Nothing happened; the second decides, now or when it asks again."""
     MEETINGS.after_rollback(store, leased, first, second)
+
+
+@pytest.mark.parametrize("close", [Engine.complete, finish_all, Engine.close_with_follow_ups])
+def test_a_batch_is_recorded_but_for_the_lease_that_an_open_transaction_holds(
+    store: Store, close: Callable[[Engine, list[Attempt]], list[str]]
+):
+    """The caller who resolves a callback does not hold up attempts that are none of its business."""
+    outside, worker = store.engine().begin(), store.engine()
+    batch = worker.take(3)
+    callbacks = [worker.callback(attempt) for attempt in batch[:2]]
+    assert outside.complete_external(callbacks[0], 1) == "accepted"
+    assert close(worker, batch) == ["busy", "closed", "closed"]
+    assert [worker.status(attempt).state for attempt in batch] == ["in_flight", "closed", "closed"]
+    outside.rollback()
+    assert close(worker, batch) == ["closed"] * 3
 
 
 # --- a named callback goes on to the next attempt

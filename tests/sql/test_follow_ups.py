@@ -109,28 +109,26 @@ def test_a_job_may_follow_itself_under_its_own_unique_key(engine: Engine):
 
 
 def test_a_locked_attempt_is_busy_and_brings_nothing(store: Store):
-    """With p_lock nobody waits for a caller whose commit may be in flight."""
+    """Nobody waits for a caller whose commit may be in flight."""
     worker, caller = store.engine(), store.engine()
     [attempt] = worker.take(1)
     with caller.open():
         caller.complete_job(attempt)
-        assert worker.close_with_follow_ups(
-            [attempt], "retried", follow_ups=[FOLLOW_UP], lock=True
-        ) == ["busy"]
+        assert worker.close_with_follow_ups([attempt], "retried", follow_ups=[FOLLOW_UP]) == [
+            "busy"
+        ]
     assert worker.status(attempt).outcome == "completed"
     assert followed(worker) == []
 
 
 def test_a_cancellation_that_comes_first_wins(store: Store):
-    """The closing waits for it, then is stale, and nothing follows."""
+    """The closing is busy until it has ended, then stale, and nothing follows."""
     worker, operator = store.engine(), store.engine().begin()
     [attempt] = worker.take(1)
     operator.cancel(attempt.job_id)
-    with store.blocked(
-        worker, worker.close_with_follow_ups, [attempt], follow_ups=[FOLLOW_UP], by=operator
-    ) as verdicts:
-        operator.commit()
-    assert verdicts.result() == ["stale"]
+    assert worker.close_with_follow_ups([attempt], follow_ups=[FOLLOW_UP]) == ["busy"]
+    operator.commit()
+    assert worker.close_with_follow_ups([attempt], follow_ups=[FOLLOW_UP]) == ["stale"]
     assert followed(worker) == []
 
 
@@ -150,22 +148,16 @@ def test_a_cancellation_that_comes_later_finds_it_done(store: Store):
 def test_a_repetition_beside_the_first_call_enqueues_nothing(
     store: Store, outcome: str, leased: bool
 ):
-    """The connection is lost and the server still works on the first call; the second waits for it."""
+    """The connection is lost and the server still works on the first call; until it has ended all others are busy."""
     worker, first, second = store.engine(), store.engine().begin(), store.engine()
     [attempt] = worker.take(1)
     if leased:
         worker.materialize(attempt)
     first.close_with_follow_ups([attempt], outcome, follow_ups=[FOLLOW_UP])
-    with store.blocked(
-        second,
-        second.close_with_follow_ups,
-        [attempt],
-        outcome,
-        follow_ups=[FOLLOW_UP],
-        by=first,
-    ) as verdicts:
+    for verdict in ("busy", "closed"):
+        again = second.close_with_follow_ups([attempt], outcome, follow_ups=[FOLLOW_UP])
+        assert again == [verdict]
         first.commit()
-    assert verdicts.result() == ["closed"]
     assert len(followed(worker)) == 1
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from onecommit.calls.attempts import ATTEMPT_KEYS, keys_of, read_losses
 from onecommit.calls.call import Call, Routine, Rows, read_scalar
 from onecommit.calls.enqueueing import enqueue_jobs
-from onecommit.calls.literals import boolean, integer_array, nullable_text_array, text_array
+from onecommit.calls.literals import integer_array, nullable_text_array, text_array
 from onecommit.domain.callback import Callback
 from onecommit.domain.closing import FollowedUp, Loss
 from onecommit.domain.follow_up import FollowUp
@@ -22,7 +22,6 @@ CLOSE_WITH_FOLLOW_UPS = Routine(
         "p_codes": "text[]",
         "p_details": "text[]",
         "p_side": "bigint[]",
-        "p_lock": "boolean",
         "p_owners": "integer[]",
         "p_queues": "text[]",
         "p_kinds": "text[]",
@@ -66,12 +65,10 @@ BEGIN_WAIT = Routine(
 )
 
 
-def close_with_follow_ups(
-    items: Sequence[FollowedUp], *, lock: bool = False, epoch: int
-) -> Call[list[Loss]]:
+def close_with_follow_ups(items: Sequence[FollowedUp], *, epoch: int) -> Call[list[Loss]]:
     """Close attempts and enqueue their follow-ups; repeating it after a lost reply is success.
 
-    `lock` as for `finish_jobs`. What loses enqueues nothing.
+    Takes each attempt's lock as `finish_jobs` does with `lock`. What loses enqueues nothing.
     """
     finishes = [item.finish for item in items]
     follow_ups = [follow_up for item in items for follow_up in item.follow_ups]
@@ -83,7 +80,6 @@ def close_with_follow_ups(
         nullable_text_array([finish.code for finish in finishes], field="codes"),
         nullable_text_array([finish.detail for finish in finishes], field="details"),
         integer_array([item.finish.attempt.job_id for item in items if _leaves_side_rows(item)]),
-        boolean(lock),
         integer_array(owners),
         text_array([follow_up.queue for follow_up in follow_ups], field="queue"),
         text_array([follow_up.kind for follow_up in follow_ups], field="name"),

@@ -56,7 +56,7 @@ class Verdict(StrEnum):
     RECYCLED = "recycled"
     """The chapter that held the attempt is gone."""
     BUSY = "busy"
-    """A transaction that is finalizing the attempt still runs."""
+    """A transaction that may end the attempt still runs: ask again."""
 
 
 class Loss(NamedTuple):

@@ -1,6 +1,7 @@
 """Ends of attempts that are recorded together."""
 
-from typing import Protocol, Self
+from collections.abc import Sequence
+from typing import Protocol
 
 from onecommit.calls.attempts import complete_jobs, finish_jobs
 from onecommit.calls.call import Call
@@ -12,7 +13,7 @@ from onecommit.domain.job import Outcome
 
 
 class ClosingBatch(Protocol):
-    """What the completer sends: whole or, when the store refuses one item, in halves."""
+    """What the completer sends: whole, or in parts when the store does not take all of it."""
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -27,8 +28,8 @@ class ClosingBatch(Protocol):
     def finish(self, position: int) -> Finish | None:
         """The end of one item; None for a completion that leaves nothing to tell."""
 
-    def halves(self) -> "list[ClosingBatch]":
-        """Two batches that record the same."""
+    def part(self, positions: Sequence[int]) -> "ClosingBatch":
+        """A batch of these items alone."""
 
 
 class Completions:
@@ -67,14 +68,10 @@ class Completions:
     def finish(self, _: int) -> None:
         """They say nothing of themselves but that they completed."""
 
-    def halves(self) -> list[ClosingBatch]:
-        """Two batches that record the same."""
-        middle = len(self.attempts) // 2
-        return [self._part(0, middle), self._part(middle, len(self.attempts))]
-
-    def _part(self, first: int, end: int) -> Self:
-        part = type(self)()
-        for position in range(first, end):
+    def part(self, positions: Sequence[int]) -> "Completions":
+        """A batch of these items alone."""
+        part = Completions()
+        for position in positions:
             part.add_with(
                 self.attempts[position],
                 detail=self._details.get(position),
@@ -107,10 +104,9 @@ class Finishes:
         """The end of one item."""
         return self._finishes[position]
 
-    def halves(self) -> list[ClosingBatch]:
-        """Two batches that record the same."""
-        middle = len(self._finishes) // 2
-        return [Finishes(self._finishes[:middle]), Finishes(self._finishes[middle:])]
+    def part(self, positions: Sequence[int]) -> "Finishes":
+        """A batch of these items alone."""
+        return Finishes([self._finishes[position] for position in positions])
 
 
 class FollowedUps:
@@ -137,7 +133,6 @@ class FollowedUps:
         """The end of one item."""
         return self.items[position].finish
 
-    def halves(self) -> list[ClosingBatch]:
-        """Two batches that record the same."""
-        middle = len(self.items) // 2
-        return [FollowedUps(self.items[:middle]), FollowedUps(self.items[middle:])]
+    def part(self, positions: Sequence[int]) -> "FollowedUps":
+        """A batch of these items alone."""
+        return FollowedUps([self.items[position] for position in positions])

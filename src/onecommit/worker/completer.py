@@ -19,6 +19,9 @@ from onecommit.worker.closing_batch import ClosingBatch, Completions, Finishes, 
 from onecommit.worker.insistence import Insistence
 from onecommit.worker.open_requests import OpenRequests
 
+_BUSY_PAUSE = 0.1
+"""Seconds before an attempt is recorded again that an open transaction holds."""
+
 
 class Completer:
     """One flush at a time, as soon as `size` attempts wait or the first has waited `delay` seconds.
@@ -57,6 +60,7 @@ class Completer:
         self._finishes = Finishes()
         self._followed_ups = FollowedUps()
         self._sending: list[ClosingBatch] = []
+        self._postponed: list[ClosingBatch] = []
         self._gathering = False
         self._settled = asyncio.Event()
         self._settled.set()
@@ -64,7 +68,8 @@ class Completer:
     @property
     def unrecorded(self) -> int:
         """Attempts that the store has not answered for yet."""
-        return self._waiting + sum(len(batch.attempts) for batch in self._sending)
+        batches = (*self._sending, *self._postponed)
+        return self._waiting + sum(len(batch.attempts) for batch in batches)
 
     def complete(self, attempt: Attempt) -> None:
         """Record that the attempt completed and leaves nothing behind."""
@@ -118,7 +123,8 @@ class Completer:
         if self._waiting:
             return 0.0 if self._waiting >= self._size else self._delay
         self._gathering = False
-        self._settled.set()
+        if not self._postponed:
+            self._settled.set()
         return None
 
     @property
@@ -149,16 +155,33 @@ class Completer:
 
     def _divided(self, batch: ClosingBatch, error: Exception) -> list[ClosingBatch]:
         """What to send instead of a batch that the store refuses because of one of its items."""
-        if len(batch.attempts) > 1:
-            return batch.halves()
+        size = len(batch.attempts)
+        if size > 1:
+            return [batch.part(range(size // 2)), batch.part(range(size // 2, size))]
         self._give_up(batch, error)
         return []
 
     def _note(self, batch: ClosingBatch, losses: list[Loss]) -> None:
-        self._requests.closed(batch.attempts)
+        decided = batch.attempts
+        busy = {position for position, verdict in losses if verdict is Verdict.BUSY}
+        if busy:
+            self._postpone(batch.part(sorted(busy)))
+            decided = [each for position, each in enumerate(decided) if position not in busy]
+        self._requests.closed(decided)
         self._count(batch, lost={loss.position for loss in losses})
         for position, verdict in losses:
-            self._report_loss(batch, position, verdict)
+            if position not in busy:
+                self._report_loss(batch, position, verdict)
+
+    def _postpone(self, batch: ClosingBatch) -> None:
+        """Ask again soon: whoever holds the attempts decides about them first."""
+        self._postponed.append(batch)
+        asyncio.get_running_loop().call_later(_BUSY_PAUSE, self._send_again, batch)
+
+    def _send_again(self, batch: ClosingBatch) -> None:
+        self._postponed.remove(batch)
+        self._sending.append(batch)
+        self.wake()
 
     def _count(self, batch: ClosingBatch, *, lost: set[int]) -> None:
         won = len(batch.attempts) - len(lost)

@@ -173,7 +173,7 @@ class Reconciler:
     async def _close(self, finish: Finish) -> list[Loss]:
         closing = self._follow_ups.closing_of(finish.attempt, finish)
         while isinstance(closing, FollowedUp):
-            call = close_with_follow_ups([closing], lock=True, epoch=self._epoch)
+            call = close_with_follow_ups([closing], epoch=self._epoch)
             try:
                 return await self._store.run(call)
             except REFUSALS as error:

@@ -1,7 +1,7 @@
 -- Guarantee: a materialized attempt ends once: its lease goes, a ready and completion pair is written as history on
 -- lane 0 of the current chapter, and the job goes where its outcome sends it. Internal.
--- Returns closed, stale (another outcome was recorded), or null when no lease ever stood for this attempt.
--- Locks: attempt (blocking, bounded by lock_timeout), lease row.
+-- Returns closed, busy (somebody has the attempt lock), stale (another outcome was recorded), or null when no lease ever
+-- stood for this attempt. Locks: attempt (try, so that a batch is not held by one open transaction), lease row.
 create or replace function "@schema@".close_lease(p_job_id bigint, p_run_lease bigint, p_outcome "@schema@".outcome,
     p_delay_us bigint, p_code text, p_detail text, p_now timestamptz) returns text
 language plpgsql as $$
@@ -9,7 +9,9 @@ declare
     v_lease "@schema@".lease;
     v_outcome "@schema@".outcome;
 begin
-    perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'), "@schema@".attempt_key(p_job_id, p_run_lease));
+    if not pg_try_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'), "@schema@".attempt_key(p_job_id, p_run_lease)) then
+        return 'busy';
+    end if;
     delete from "@schema@".lease l where l.job_id = p_job_id and l.run_lease = p_run_lease returning * into v_lease;
     if not found then
         select c.outcome into v_outcome from "@schema@".lease_history(p_job_id, p_run_lease) c;

@@ -1,11 +1,11 @@
 -- Guarantee: each attempt is closed once, and the follow-ups of those that this call closes exist if and only if they
 -- are closed by it; a repeated call after a lost reply enqueues nothing again. Rows for losers as by finish_jobs.
 -- Worker; it needs no producer's right. READ COMMITTED. Locks: schema (shared), then attempt by attempt in order of job:
--- the attempt (try if p_lock: else 'busy'), its completion key, its side rows; then those of enqueue_jobs.
+-- the attempt (try, else 'busy'), its completion key, its side rows; then those of enqueue_jobs.
 -- Raises OC004, OC006, OC007, 22023, 40001.
 create or replace function "@schema@".close_with_follow_ups(p_epoch bigint, p_chapters integer[], p_lanes smallint[],
     p_seqs bigint[], p_job_ids bigint[], p_run_leases bigint[], p_outcomes text[], p_delays_us bigint[], p_codes text[],
-    p_details text[], p_side bigint[], p_lock boolean,
+    p_details text[], p_side bigint[],
     p_owners integer[], p_queues text[], p_kinds text[], p_args text[], p_options text[])
 returns setof "@schema@".closing_verdict
 language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -30,14 +30,13 @@ begin
             with ordinality i (chapter, lane, seq, job_id, run_lease, outcome, delay_us, code, detail, n)
         order by i.job_id, i.run_lease
     loop
-        if p_lock and not pg_try_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'),
+        -- Who else closes attempts takes this lock too; so an attempt that is open now is closed by nobody but us, and one
+        -- that is closed already with this outcome was closed, follow-ups and all, by an earlier call whose reply was lost.
+        if not pg_try_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'),
             "@schema@".attempt_key(v_item.job_id, v_item.run_lease)) then
             return next row(v_item.n::integer, 'busy')::"@schema@".closing_verdict;
             continue;
         end if;
-        -- Who else closes attempts takes this lock too; so an attempt that is open now is closed by nobody but us, and one
-        -- that is closed already with this outcome was closed, follow-ups and all, by an earlier call whose reply was lost.
-        perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".completion'), "@schema@".attempt_key(v_item.job_id, v_item.run_lease));
         v_open := "@schema@".attempt_is_open(v_item.chapter, v_item.lane, v_item.seq, v_item.job_id, v_item.run_lease);
         if v_item.outcome = 'completed' then
             select c.verdict into v_verdict from "@schema@".complete_jobs(p_epoch, array[v_item.chapter], array[v_item.lane],
