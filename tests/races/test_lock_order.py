@@ -1,7 +1,7 @@
 """One order of locks on every path that ends an attempt, observed step by step.
 
-Application rows, then schema, attempt, completion key or lease, unique keys, progress. Advisory and relation locks are
-read from pg_locks. A row's lock is not there: who holds the row stops the path at it, and rows are tried with NOWAIT.
+Application rows, then schema, attempt, callback, completion key or lease, unique keys, progress. Advisory and relation
+locks are read from pg_locks. A row's lock is not there: who holds the row stops the path at it, and rows are tried with NOWAIT.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from pg_locks l
 where l.pid = %s and l.granted and (l.locktype = 'advisory' or l.locktype = 'relation'
     and l.mode in ('RowShareLock', 'RowExclusiveLock')
     and regexp_replace(l.relation::regclass::text, '_\d$', '') in ('app.invoice', 'onecommit.completion', 'onecommit.lease', 'onecommit.unique_key',
-                                       'onecommit.progress', 'onecommit.dependant'))
+                                       'onecommit.progress', 'onecommit.dependant', 'onecommit.callback'))
 """
 SCHEMA_LOCK = "select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)"
 ATTEMPT_LOCK = """
@@ -65,7 +65,7 @@ CLOSE = (
 )
 KEY = Step(seen="onecommit.completion", hold=lambda e, a: e.sql(CLOSE, a.chapter, a.lane, a.seq))
 LEASE, UNIQUE, PROGRESS = _row("lease"), _row("unique_key"), _row("progress")
-DEPENDANT = _row("dependant")
+DEPENDANT, CALLBACK = _row("dependant"), _row("callback")
 # Where the attempt is a lease, its key is taken since it was materialized, and nobody can hold it.
 OLD_KEY = Step(seen="onecommit.completion")
 
@@ -79,6 +79,8 @@ class Path:
     tries: bool = False
     """It passes an attempt by whose lock is held."""
     leased: bool = False
+    ends: str = "closed"
+    """What attempt_status says afterwards."""
 
 
 def complete_job(engine: Engine, attempt: Attempt) -> None:
@@ -102,6 +104,17 @@ def rescue_jobs(engine: Engine, attempt: Attempt) -> None:
     assert engine.rescue().rescued == 1
 
 
+def _resolve(how: Callable[[Engine, str], str]) -> Callable[[Engine, Attempt], None]:
+    def resolve(engine: Engine, attempt: Attempt) -> None:
+        engine.sql("insert into app.invoice values (%s)", attempt.job_id)
+        callback = engine.value("select callback_id from onecommit.callback")
+        assert how(engine, callback) == "accepted"
+
+    return resolve
+
+
+OUTSIDE = (APPLICATION, SCHEMA, ATTEMPT, CALLBACK)
+SIDE = (UNIQUE, PROGRESS, DEPENDANT)
 PATHS = {
     "complete_job": Path(
         run=complete_job, order=(APPLICATION, SCHEMA, ATTEMPT, KEY, UNIQUE, PROGRESS, DEPENDANT)
@@ -130,6 +143,19 @@ PATHS = {
         tries=True,
         leased=True,
     ),
+    "resume_external": Path(
+        run=_resolve(Engine.resume_external), order=OUTSIDE, leased=True, ends="open"
+    ),
+    "complete_external": Path(
+        run=_resolve(Engine.complete_external), order=(*OUTSIDE, LEASE, OLD_KEY, *SIDE), leased=True
+    ),
+    "fail_external": Path(
+        run=_resolve(Engine.fail_external), order=(*OUTSIDE, LEASE, OLD_KEY, *SIDE), leased=True
+    ),
+    # Of the last attempt, so that it ends the job.
+    "retry_external": Path(
+        run=_resolve(Engine.retry_external), order=(*OUTSIDE, LEASE, OLD_KEY, *SIDE), leased=True
+    ),
 }
 STOPS = [
     pytest.param(path, step, id=f"{name}-at-{step.seen.removeprefix('onecommit.')}")
@@ -139,13 +165,15 @@ STOPS = [
 ]
 
 
-def open_attempt(store: Store, *, leased: bool = False) -> Attempt:
+def open_attempt(store: Store, path: Path) -> Attempt:
     """The last attempt of a job with a unique key, progress and a dependant, of a worker that has ended."""
     worker = store.engine()
     [attempt] = worker.take(1, unique={"key": "ab"}, max_attempts=1)
     worker.set_progress([attempt], {"done": 1})
     worker.enqueue_one(after=attempt.job_id)
-    if leased:
+    if CALLBACK in path.order:
+        worker.callback(attempt)
+    elif path.leased:
         assert worker.materialize(attempt)
     worker.retire()
     return attempt
@@ -156,7 +184,7 @@ def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
     store: Store, path: Path, step: Step
 ):
     """Whoever holds the next lock stops the path there, and nothing later has been touched."""
-    attempt = open_attempt(store, leased=path.leased)
+    attempt = open_attempt(store, path)
     holder, caller = store.engine().begin(), store.engine().begin()
     step.hold(holder, attempt)
     with store.blocked(caller, path.run, caller, attempt, by=holder) as answer:
@@ -168,7 +196,7 @@ def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
     assert set(seen) == {s.seen for s in before} | ({step.seen} if step.is_relation else set())
     assert locked == {s.rows for s in before if s.rows}
     caller.commit()
-    assert store.engine().status(attempt).state == "closed"
+    assert store.engine().status(attempt).state == path.ends
 
 
 def rows_locked(store: Store, path: Path, *, besides: Step) -> set[str]:
@@ -188,7 +216,7 @@ def rows_locked(store: Store, path: Path, *, besides: Step) -> set[str]:
 )
 def test_the_runtime_passes_by_an_attempt_whose_lock_is_held(store: Store, path: Path):
     """A caller's commit may be in flight: neither retry nor rescue waits for it behind other attempts."""
-    attempt = open_attempt(store, leased=path.leased)
+    attempt = open_attempt(store, path)
     holder, runtime = store.engine().begin(), store.engine().begin()
     ATTEMPT.hold(holder, attempt)
     with pytest.raises(AssertionError):
@@ -201,7 +229,7 @@ def test_the_runtime_passes_by_an_attempt_whose_lock_is_held(store: Store, path:
 @pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in PATHS.items()])
 def test_the_locks_end_with_the_transaction(store: Store, path: Path):
     """Nothing is left behind on a pooled connection."""
-    attempt = open_attempt(store, leased=path.leased)
+    attempt = open_attempt(store, path)
     caller = store.engine().begin()
     path.run(caller, attempt)
     caller.commit()

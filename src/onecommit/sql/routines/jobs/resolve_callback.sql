@@ -1,7 +1,7 @@
 -- Guarantee: a pending callback is resolved once. A resume is kept for its attempt, or by its name for the job's next
 -- attempt; any other resolution closes the attempt. Returns accepted, or without any change already_resolved, timed_out,
 -- ended (the attempt, or the job, is over) or unknown. Internal, for the *_external routines; model: models/materialization.pml.
--- Locks: attempt (blocking), lease row and completion key, callback row. Raises OC006, 40001.
+-- Locks: attempt (blocking), callback row, lease row, completion key, side rows. Raises OC006, 40001.
 create or replace function "@schema@".resolve_callback(p_callback uuid, p_resolution text, p_payload json, p_delay_us bigint) returns text
 language plpgsql as $$
 declare
