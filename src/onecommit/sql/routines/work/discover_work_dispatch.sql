@@ -1,9 +1,10 @@
--- At most p_limit due items of Work of these contracts (names[i], versions[i]), the longest due first; also leases that
--- have ended. A look, not a claim: nothing is locked, and what it shows may be gone. Payload-free. Work dispatcher.
+-- At most p_limit due items of Work of these contracts (names[i], versions[i]; contract is that i), the longest due first;
+-- also leases that have ended. A look, not a claim: nothing is locked, and what it shows may be gone. Payload-free.
+-- Work dispatcher.
 -- Each contract is looked up apart in ix_work_contract_dispatch_lookup; one scan for all would read every due row.
 -- Raises 22023.
 create or replace function "@schema@".discover_work_dispatch(p_names text[], p_versions text[], p_limit integer)
-returns table (scope_id text, work_id bigint, revision bigint, priority smallint)
+returns table (scope_id text, work_id bigint, revision bigint, priority smallint, contract integer)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_now constant timestamptz := "@schema@".store_now();
@@ -17,8 +18,8 @@ begin
         raise exception 'limit: must be between 1 and 1000' using errcode = '22023';
     end if;
     return query
-        select d.scope_id::text, d.work_id, d.expected_revision, d.priority
-        from unnest(p_names, p_versions) c (name, version)
+        select d.scope_id::text, d.work_id, d.expected_revision, d.priority, c.n::integer
+        from unnest(p_names, p_versions) with ordinality c (name, version, n)
         cross join lateral (
             select l.*
             from "@schema@".dispatch l
