@@ -42,7 +42,9 @@ class Events:
 
 async def start_worker(app: App, events: Events, **settings: Any) -> Worker:
     """A started worker; its queues are those of the registered jobs."""
-    settings.setdefault("queues", dict.fromkeys(sorted(app.registry.queues) or ["default"], 10))
+    settings.setdefault("work", app.default_work())
+    queues = sorted(app.registry.queues) or ([] if settings["work"] else ["default"])
+    settings.setdefault("queues", dict.fromkeys(queues, 10))
     settings.setdefault("drain_budget", 5.0)
     settings.setdefault("cancel_grace", 2.0)
     return await Worker(app, WorkerSettings(**settings), emit=events).start()

@@ -40,6 +40,8 @@ ResultT = TypeVar("ResultT")
 
 DEFAULT_CONCURRENCY = 20
 """Jobs of one queue that a worker runs at the same time."""
+DEFAULT_WORK_CONCURRENCY = 5
+"""The same for Work of one name."""
 
 
 class App:
@@ -230,18 +232,31 @@ class App:
 
         return register
 
-    def worker(self, *, queues: Mapping[str, int] | None = None, **settings: Any) -> "Worker":
-        """A worker for these jobs in this process, to be used with ``async with``.
+    def worker(
+        self,
+        *,
+        queues: Mapping[str, int] | None = None,
+        work: Mapping[str, int] | None = None,
+        **settings: Any,
+    ) -> "Worker":
+        """A worker for these jobs and this Work in this process, to be used with ``async with``.
 
         Args:
             queues: How many jobs of each queue run at the same time; every registered queue by default.
+            work: The same for Work by its name; by default everything that has an executor.
             settings: The other fields of `onecommit.worker.WorkerSettings`.
         """
         # Here, because producers do not need the runtime.
         from onecommit.worker import Worker, WorkerSettings
 
         served = queues or dict.fromkeys(sorted(self.registry.queues), DEFAULT_CONCURRENCY)
-        return Worker(self, WorkerSettings(queues=served, **settings))
+        run = self.default_work() if work is None else work
+        return Worker(self, WorkerSettings(queues=served, work=run, **settings))
+
+    def default_work(self) -> dict[str, int]:
+        """What a worker runs if nothing is said: every Work with an executor, a few at a time."""
+        names = {work.contract.name for work in self.registry.work.executable}
+        return dict.fromkeys(sorted(names), DEFAULT_WORK_CONCURRENCY)
 
     async def close(self) -> None:
         """Close what async code of this event loop has opened, and an embedded server."""

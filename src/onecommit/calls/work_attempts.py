@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from onecommit.calls.call import Call, Routine, Rows
+from onecommit.calls.call import Call, Routine, Rows, read_nothing
 from onecommit.calls.literals import integer_array, text_array
 from onecommit.domain.identity import Epoch, WorkerId
 from onecommit.domain.work import Safety, WorkFence
@@ -113,6 +113,8 @@ SUSPEND_CONTRACT = Routine(
     "suspend_contract", {**_FENCE, **_EPOCH}, ("outcome", "code", "state", "revision")
 )
 
+MARK_WORK_SLEEPER = Routine("mark_work_sleeper", {"p_sleep": "boolean"}, ("mark_work_sleeper",))
+
 FENCED = "ASDUR108"
 """The code of an epoch that is not the active one."""
 
@@ -125,6 +127,11 @@ def discover_work(contracts: Sequence[tuple[str, str]], *, limit: int) -> Call[l
         str(limit),
     )
     return Call(DISCOVER_WORK_DISPATCH, arguments, partial(_read_candidates, tuple(contracts)))
+
+
+def mark_work_sleeper(*, sleep: bool) -> Call[None]:
+    """Ask for a notice of Work that is accepted and due, for ten seconds, or end that."""
+    return Call(MARK_WORK_SLEEPER, ("true" if sleep else "false",), read_nothing)
 
 
 def claim_work(

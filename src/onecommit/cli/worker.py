@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from onecommit.errors import (
 )
 from onecommit.telemetry.events import log_event
 from onecommit.worker.runtime import Worker
-from onecommit.worker.settings import DEFAULT_CONCURRENCY, WorkerSettings, parse_queue
+from onecommit.worker.settings import DEFAULT_CONCURRENCY, WorkerSettings, parse_queue, parse_work
 from onecommit.worker.supervisor import EXIT_CONFIGURATION, Supervisor, stop_with_parent
 
 EXIT_UNAVAILABLE = 69
@@ -40,7 +41,16 @@ QueueOption = Annotated[
         "--queue",
         metavar="NAME[:CONCURRENCY]",
         help="A queue to serve, with how many jobs run at a time in each process (20). Repeat it for "
-        "more; without it, the queues of all registered jobs.",
+        "more; without it and without --work, the queues of all registered jobs.",
+    ),
+]
+WorkOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--work",
+        metavar="NAME[:CONCURRENCY]",
+        help="Work to run, by its contract's name, with how many items run at a time in each process "
+        "(5). Repeat it for more; without it and without --queue, all that has an executor.",
     ),
 ]
 ProcessesOption = Annotated[
@@ -89,6 +99,7 @@ class _Choices:
     """What the command line says about one process."""
 
     queues: dict[str, int] | None
+    work: dict[str, int] | None
     once: bool
     name: str
     threads: int
@@ -99,14 +110,20 @@ class _Choices:
 
     def settings(self, app: App) -> WorkerSettings:
         """The settings of the worker, with the App's own queues if none is named."""
-        queues = self.queues or dict.fromkeys(sorted(app.registry.queues), DEFAULT_CONCURRENCY)
-        if not queues:
+        # Naming one kind leaves the other out: a worker for a queue need not run Work.
+        everything = self.queues is None and self.work is None
+        queues, work = self.queues or {}, self.work or {}
+        if everything:
+            queues = dict.fromkeys(sorted(app.registry.queues), DEFAULT_CONCURRENCY)
+            work = app.default_work()
+        if not queues and not work:
             raise UsageError(
-                "the App has no registered job, so there is no queue to serve",
+                "the App has no registered job and no Work with an executor, so there is nothing to run",
                 remedy="Import the modules that register its jobs, or name a queue: --queue email:20.",
             )
         return WorkerSettings(
             queues=queues,
+            work=work,
             name=self.name,
             threads=self.threads,
             drain_budget=self.drain_seconds,
@@ -121,6 +138,7 @@ def worker(
     app: AppArgument,
     *,
     queue: QueueOption = None,
+    work: WorkOption = None,
     processes: ProcessesOption = 1,
     once: OnceOption = False,
     name: NameOption = "",
@@ -138,7 +156,8 @@ def worker(
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     choices = _Choices(
-        queues=_queues(queue),
+        queues=_named(queue, parse_queue, option="--queue"),
+        work=_named(work, parse_work, option="--work"),
         once=once,
         name=name,
         threads=threads,
@@ -155,11 +174,13 @@ def worker(
     raise typer.Exit(code)
 
 
-def _queues(texts: list[str] | None) -> dict[str, int] | None:
+def _named(
+    texts: list[str] | None, parse: Callable[[str], tuple[str, int]], *, option: str
+) -> dict[str, int] | None:
     try:
-        return dict(map(parse_queue, texts)) if texts else None
+        return dict(map(parse, texts)) if texts else None
     except InvalidArgument as error:
-        raise typer.BadParameter(str(error), param_hint="--queue") from error
+        raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 def _load(path: str) -> App:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from onecommit.domain.identity import WorkerId
+from onecommit.domain.work import EXIT_CAPABILITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +18,9 @@ class WorkerInfo:
     pid: int
     version: str
     queues: tuple[str, ...]
-    capabilities: tuple[str, ...] = ("caller_owned_v1",)
+    work: tuple[str, ...] = ()
+    """The contracts of Work that it runs, as ``name/version``."""
+    capabilities: tuple[str, ...] = ("caller_owned_v1", EXIT_CAPABILITY)
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,13 +11,15 @@ from onecommit.worker.settings import WorkerSettings
 
 STORE_CONNECTIONS = 6
 """Beside one for the claims of each queue: completer, progress, maintenance, reconcilers."""
+_WORK_CONNECTIONS = 4
+"""For Work, if any is run: its looks and claims, permits and records; never one for a provider's answer."""
 _OWN_CONNECTIONS = 2
 """The heartbeat's and the listener's."""
 
 
 def store_connections(settings: WorkerSettings) -> int:
     """How many connections the store of the runtime may open."""
-    return len(settings.queues) + STORE_CONNECTIONS
+    return len(settings.queues) + STORE_CONNECTIONS + (_WORK_CONNECTIONS if settings.work else 0)
 
 
 def needs_of(settings: WorkerSettings, caller_owned: Mapping[str, int]) -> ConnectionNeeds:

@@ -39,6 +39,7 @@ class Shutdown:
         self._release([*unstarted, *self._close_stations()])
         if not await self._handlers_end(self._settings.drain_budget):
             self._parts.executor.interrupt_all(Interruption.SHUTDOWN)
+            self._parts.work.interrupt_all()
             # Whoever is in a hurry still leaves them a moment: what ends now need not be rescued.
             await self._all_ended(_LAST_BREATH)
             await self._handlers_end(self._settings.cancel_grace)
@@ -54,8 +55,10 @@ class Shutdown:
         """Stop everything without another call to the store, which has fenced this process."""
         for claims in self._parts.claims.values():
             await claims.stop(timeout=0.0)
+        await self._parts.work.stop_claiming(timeout=0.0)
         self._close_stations()
         self._parts.executor.interrupt_all(Interruption.RESCUED)
+        self._parts.work.interrupt_all()
         await self._all_ended(_LAST_BREATH)
         abandoned = await self._abandon_the_rest()
         await self._stop_parts()
@@ -64,7 +67,7 @@ class Shutdown:
 
     async def _stop_claiming(self) -> None:
         stops = [claims.stop(timeout=_LAST_CALLS) for claims in self._parts.claims.values()]
-        await asyncio.gather(*stops)
+        await asyncio.gather(*stops, self._parts.work.stop_claiming(timeout=_LAST_CALLS))
 
     def _close_stations(self) -> list[Attempt]:
         """Start nothing any more; return what was waiting."""
@@ -77,7 +80,7 @@ class Shutdown:
         self._emit(
             WorkerDraining(
                 worker=self._parts.incarnation.worker,
-                running=len(self._parts.running),
+                running=len(self._parts.running) + self._parts.work.running,
                 released=len(unstarted),
             )
         )
@@ -104,13 +107,15 @@ class Shutdown:
 
     async def _all_ended(self, seconds: float) -> bool:
         stations = self._parts.stations.values()
-        return all(await asyncio.gather(*(station.wait(timeout=seconds) for station in stations)))
+        waits = [station.wait(timeout=seconds) for station in stations]
+        return all(await asyncio.gather(*waits, self._parts.work.wait(timeout=seconds)))
 
     async def _abandon_the_rest(self) -> int:
         """Give up handlers that do not end, and attempts whose outcome cannot be found out."""
         abandoned = len(self._parts.running)
         self._parts.executor.abandon_all()
         self._parts.threads.abandon()
+        abandoned += await self._parts.work.abandon(timeout=_LAST_BREATH)
         for station in self._parts.stations.values():
             await station.cancel(timeout=_LAST_BREATH)
         return abandoned + await self._parts.reconciler.abandon()
@@ -145,7 +150,8 @@ async def run_until_empty(machinery: Machinery) -> None:
             await event.wait()
             await machinery.stations[queue].settle()
         await machinery.completer.settle()
-        if not promoted and machinery.ended == ended:
+        worked = await machinery.work.run_until_empty()
+        if not promoted and not worked and machinery.ended == ended:
             return
 
 

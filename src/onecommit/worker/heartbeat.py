@@ -41,6 +41,7 @@ class Heartbeat:
         on_cancelled: Callable[[Sequence[Cancellation]], None],
         on_dead: Callable[[WorkerId], None],
         on_error: Callable[[BaseException], None],
+        renew: Callable[[SyncStore], float],
         emit: Emit,
     ) -> None:
         patience = timedelta(seconds=window / 3)
@@ -61,13 +62,16 @@ class Heartbeat:
         self._on_cancelled = on_cancelled
         self._on_dead = on_dead
         self._on_error = on_error
+        self._renew = renew
         self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._ticked = time.monotonic()
         self._blocked = False
         self._failures = 0
-        self._stopped = threading.Event()
+        self._due = 0.0
+        self._stopping = False
+        self._poked = threading.Event()
         self._thread = threading.Thread(target=self._work, name="onecommit-heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -76,19 +80,37 @@ class Heartbeat:
 
     async def stop(self) -> None:
         """End; a heartbeat that is on its way may still arrive."""
-        self._stopped.set()
+        self._end()
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join, 2.0)
 
+    def poke(self) -> None:
+        """Leases are to be renewed earlier than this thread may expect; callable from any thread."""
+        self._poked.set()
+
     def _work(self) -> None:
-        pause = 0.0
-        while not self._stopped.wait(pause):
+        while not self._stopping:
+            self._poked.clear()
             try:
-                pause = self._beat()
+                pause = self._round()
             except Exception as error:  # noqa: BLE001 - handed over: the loop decides what it means
                 self._hand_over(self._on_error, error)
+                self._due = time.monotonic() + self._interval
                 pause = self._interval
+            if not self._stopping:
+                self._poked.wait(pause)
         self._store.close()
+
+    def _round(self) -> float:
+        """Report if it is time, renew what is due; return the seconds until the next round."""
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + self._beat()
+        renewed = self._renew(self._store)
+        return min(max(self._due - time.monotonic(), 0.0), renewed)
+
+    def _end(self) -> None:
+        self._stopping = True
+        self._poked.set()
 
     def _beat(self) -> float:
         """Report once, unless the loop is blocked; return the seconds until the next time."""
@@ -152,4 +174,4 @@ class Heartbeat:
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:  # the loop is closed, and with it everything that we report for
-            self._stopped.set()
+            self._end()

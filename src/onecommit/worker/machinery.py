@@ -35,6 +35,7 @@ from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.station import Station
 from onecommit.worker.tasks import Tasks
 from onecommit.worker.threads import HandlerThreads
+from onecommit.worker.work import WorkRuntime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,20 @@ class Machinery:
             rescue_window=settings.rescue_window,
             listening=lambda: self.notifier.listening,
         )
+        self.work = WorkRuntime(
+            store,
+            registry=registry.work,
+            concurrency=settings.work,
+            insistence=self.insistence,
+            incarnation=self.incarnation,
+            threads=threads,
+            lifecycle=self._lifecycle,
+            poll=lambda: (self.notifier.listening, settings.silent_poll_interval),
+            emit=emit,
+            on_error=reactions.on_error,
+        )
         self.heartbeat = self._heartbeat()
+        self.work.renewals.poke = self.heartbeat.poke
         self.loops = {
             loop.name: self._lifecycle(loop)
             for loop in (
@@ -163,6 +177,7 @@ class Machinery:
         self.heartbeat.start()
         for loop in (*self.loops.values(), *self.claims.values()):
             loop.start()
+        self.work.start()
 
     def wake(self, queue: str | None) -> None:
         """Claim now: from one queue, or from all."""
@@ -242,6 +257,7 @@ class Machinery:
             on_cancelled=self._reactions.on_cancelled,
             on_dead=self._reactions.on_dead,
             on_error=self._reactions.on_error,
+            renew=self.work.renewals.run,
             emit=self._reactions.emit,
         )
 

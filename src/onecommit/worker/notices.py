@@ -18,12 +18,14 @@ class NoticeRouter:
         on_schedule: Callable[[], None],
         on_cancellation: Callable[[], None],
         on_callback: Callable[[int], None],
+        on_work: Callable[[], None],
     ) -> None:
         self._wake = wake
         self._ask_lanes = ask_lanes
         self._on_schedule = on_schedule
         self._on_cancellation = on_cancellation
         self._on_callback = on_callback
+        self._on_work = on_work
         self._queue_of: dict[int, str] = {}
         self._foreign: set[int] = set()
 
@@ -43,6 +45,7 @@ class NoticeRouter:
                 self._wake(None)
                 self._on_schedule()
                 self._on_cancellation()
+                self._on_work()
             case "r" if payload[1:].isdecimal():
                 self._ready(int(payload[1:]))
             case "b" if payload[1:].isdecimal():
@@ -51,6 +54,8 @@ class NoticeRouter:
                 self._on_schedule()
             case "c":
                 self._on_cancellation()
+            case "w":
+                self._on_work()
             case _:
                 return  # of a later version
 

@@ -58,7 +58,7 @@ class Worker:
         self._app = app
         self._observation = Observation(app.observers, emit=emit)
         self._emit = self._observation.emit
-        self._threads = HandlerThreads(limit=min(settings.threads, sum(settings.queues.values())))
+        self._threads = HandlerThreads(limit=min(settings.threads, settings.concurrency))
         self._machinery: Machinery | None = None
         self._router = NoticeRouter(
             wake=self._wake,
@@ -66,6 +66,7 @@ class Worker:
             on_schedule=self._promote,
             on_cancellation=lambda: self._spawn(self._ask_cancellations(), name="cancellations"),
             on_callback=self._callback_resolved,
+            on_work=self._look_for_work,
         )
         self._failure: BaseException | None = None
         self._stop_requested = asyncio.Event()
@@ -184,6 +185,11 @@ class Worker:
                 pid=os.getpid(),
                 version=__version__,
                 queues=tuple(self.settings.queues),
+                work=tuple(
+                    work.label
+                    for work in self._app.registry.work.executable
+                    if work.contract.name in self.settings.work
+                ),
             ),
             reactions=Reactions(
                 on_notice=self._router.route,
@@ -248,6 +254,10 @@ class Worker:
     def _promote(self) -> None:
         if self._machinery is not None:
             self._machinery.promote()
+
+    def _look_for_work(self) -> None:
+        if self._machinery is not None:
+            self._machinery.work.wake()
 
     def _callback_resolved(self, job_id: int) -> None:
         if self._machinery is not None:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from onecommit.app.app import DEFAULT_WORK_CONCURRENCY
 from onecommit.domain.queue import checked_name
+from onecommit.domain.work_identifier import checked_identifier
 from onecommit.errors import InvalidArgument
 
 MAX_CONCURRENCY = 10_000
@@ -18,6 +20,8 @@ class WorkerSettings:
 
     queues: Mapping[str, int]
     """Concurrency of each queue that this worker serves."""
+    work: Mapping[str, int] = field(default_factory=dict)
+    """Concurrency of each kind of Work that this worker runs, by its contract's name."""
     name: str = ""
     """Shown to operators; the host name and process id when empty."""
     threads: int = 64
@@ -55,12 +59,18 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", MappingProxyType(dict(self.queues)))
-        if not self.queues:
+        object.__setattr__(self, "work", MappingProxyType(dict(self.work)))
+        if not self.queues and not self.work:
             raise InvalidArgument(
-                "`queues` is empty", field="queues", remedy="Name one, for example {'default': 20}."
+                "`queues` and `work` are empty",
+                field="queues",
+                remedy="Name one, for example queues={'default': 20}.",
             )
         for queue, concurrency in self.queues.items():
             _check_queue(queue, concurrency)
+        for name, concurrency in self.work.items():
+            checked_identifier(name, field="work")
+            _check_concurrency(concurrency, field="work")
         if self.name:
             checked_name(self.name, field="name")
         for field in _POSITIVE:
@@ -73,6 +83,11 @@ class WorkerSettings:
                 field="heartbeat_interval",
                 remedy="Leave room for a heartbeat that is lost: 5 and 30 seconds, for example.",
             )
+
+    @property
+    def concurrency(self) -> int:
+        """Jobs and items of Work that run here at the same time."""
+        return sum(self.queues.values()) + sum(self.work.values())
 
 
 _POSITIVE = (
@@ -99,12 +114,26 @@ _POSITIVE = (
 
 def _check_queue(queue: object, concurrency: object) -> None:
     checked_name(queue, field="queues")
+    _check_concurrency(concurrency, field="queues")
+
+
+def _check_concurrency(concurrency: object, *, field: str) -> None:
     number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
     if not number or concurrency not in range(1, MAX_CONCURRENCY + 1):
         raise InvalidArgument(
-            f"the concurrency of a queue is not a whole number from 1 to {MAX_CONCURRENCY}",
-            field="queues",
+            f"the concurrency in `{field}` is not a whole number from 1 to {MAX_CONCURRENCY}",
+            field=field,
         )
+
+
+def parse_work(text: str) -> tuple[str, int]:
+    """Read a contract's ``name`` or ``name:concurrency``; names may contain colons too."""
+    name, _, last = text.rpartition(":")
+    if not name or not last.isdecimal():
+        name, last = text, str(DEFAULT_WORK_CONCURRENCY)
+    concurrency = int(last)
+    _check_concurrency(concurrency, field="work")
+    return checked_identifier(name, field="work"), concurrency
 
 
 def parse_queue(text: str) -> tuple[str, int]:

@@ -1,0 +1,280 @@
+"""Runs one claimed item of Work after another: permit, admission, provider, record."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from onecommit.app.work_contract import CODEC
+from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
+from onecommit.calls.work_attempts import (
+    FENCED,
+    acquire_permit,
+    admit_invocation,
+    complete_work,
+    suspend_contract,
+)
+from onecommit.domain.work import WorkFence
+from onecommit.domain.work_attempt import (
+    ClaimedWork,
+    Permission,
+    Renewal,
+    RenewalOutcome,
+    WorkCompletion,
+    WorkEnd,
+)
+from onecommit.errors import EpochFenced, InvalidWork, StoreUnavailable
+from onecommit.store.async_store import AsyncStore
+from onecommit.telemetry.events import (
+    Emit,
+    WorkAttemptEnded,
+    WorkAttemptFailed,
+    WorkAttemptRefused,
+    WorkCompletionFenced,
+)
+from onecommit.telemetry.tracebacks import frames_of
+from onecommit.worker.insistence import Insistence
+from onecommit.worker.tasks import Tasks
+from onecommit.worker.threads import HandlerThreads
+from onecommit.worker.work import ending
+from onecommit.worker.work.contracts import AnyWork, Contracts
+from onecommit.worker.work.invocations import Invocation, Invocations, Stop
+from onecommit.worker.work.renewals import Renewals
+
+_MARGIN = 0.1
+"""The part of a lease that is kept for recording how an attempt ended."""
+
+
+class WorkRunner:
+    """Runs each item in a task of its own. No connection is held while the provider is called."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        *,
+        insistence: Insistence,
+        contracts: Contracts,
+        threads: HandlerThreads,
+        emit: Emit,
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        self.invocations = Invocations(schema=store.settings.schema, store_id=store.store_id)
+        self.renewals = Renewals(on_answer=self._renewed_from_thread)
+        self.on_free: Callable[[], None] = lambda: None
+        """Called when an item has ended and its slot is free."""
+        self.ended = 0
+        """Items that have ended since the start."""
+        self.draining = asyncio.Event()
+        """Nothing is begun any more: what is not admitted is released."""
+        self._store = store
+        self._insistence = insistence
+        self._contracts = contracts
+        self._threads = threads
+        self._emit = emit
+        self._tasks = Tasks(on_error=on_error)
+        self._loop = asyncio.get_running_loop()
+
+    # --- from the dispatcher and from the worker
+
+    def begin(self, claimed: ClaimedWork, *, asked_at: float) -> None:
+        """Run an item. `asked_at`: the loop's time before the claim was sent."""
+        invocation = Invocation(claimed, asked_at=asked_at)
+        self.invocations.add(invocation)
+        self.renewals.add(claimed)
+        self._set_timer(invocation)
+        self._tasks.spawn(self._run(invocation), name=f"onecommit:work {claimed.contract_name}")
+
+    async def wait(self, *, timeout: float | None = None) -> bool:
+        """Wait until nothing runs; false after `timeout`."""
+        return await self._tasks.wait(timeout=timeout)
+
+    def interrupt_all(self, stop: Stop) -> None:
+        """Cancel every executor."""
+        for invocation in self.invocations:
+            invocation.interrupt(stop)
+
+    async def abandon(self, *, timeout: float) -> int:
+        """Give up what still runs and return how many that are; their leases end by themselves."""
+        abandoned = len(self.invocations)
+        await self._tasks.cancel(timeout=timeout)
+        return abandoned
+
+    # --- one item
+
+    async def _run(self, invocation: Invocation) -> None:
+        claimed = invocation.claimed
+        work = self._contracts.of(claimed)
+        invocation.task = asyncio.current_task()
+        try:
+            await self._attempt(invocation, work)
+        finally:
+            self.renewals.remove(claimed.fence)
+            self.invocations.remove(invocation)
+            if invocation.timer is not None:
+                invocation.timer.cancel()
+            self.ended += 1
+            self._contracts.give_back(claimed.contract_name)
+            self.on_free()
+
+    async def _attempt(self, invocation: Invocation, work: AnyWork) -> None:
+        fence = invocation.fence
+        try:
+            payload = _prepared(invocation.claimed, work)
+        except InvalidWork:
+            suspended = await self._insistence.run(suspend_contract(fence))
+            self._report(invocation, "contract_unavailable", suspended)
+            return
+        if self.draining.is_set():
+            await self._complete(invocation, ending.DRAINING)
+            return
+        permission = await self._insistence.run(acquire_permit(fence))
+        if not permission.is_given:
+            self._refused(invocation, permission)
+        elif self.draining.is_set():
+            await self._complete(invocation, ending.DRAINING)
+        else:
+            await self._invoke(invocation, work, payload)
+
+    async def _invoke(self, invocation: Invocation, work: AnyWork, payload: Any) -> None:
+        try:
+            # Asked once: the second asker is refused, and then nobody knows whether the first was admitted.
+            admission = await self._store.run(admit_invocation(invocation.fence))
+        except StoreUnavailable:
+            await self._complete(invocation, ending.ADMISSION_LOST)
+            return
+        if admission.is_given:
+            await self._complete(invocation, await self._execute(invocation, work, payload))
+        else:
+            self._refused(invocation, admission)
+
+    async def _execute(self, invocation: Invocation, work: AnyWork, payload: Any) -> WorkEnd:
+        executor = work.runs
+        if executor is None:
+            raise AssertionError("only Work with an executor is discovered")
+        invocation.executing = True
+        try:
+            if invocation.stop is not None:
+                raise asyncio.CancelledError
+            if executor.is_async:
+                value = await executor.function(self._handle(WorkInvocation, invocation), payload)
+            else:
+                handle = self._handle(SyncWorkInvocation, invocation)
+                value = await self._threads.run(partial(executor.function, handle, payload))
+            return ending.of_value(value, contract=work.contract, executor=executor)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever an executor raises
+            return self._raised(invocation, error)
+        finally:
+            invocation.executing = False
+
+    def _raised(self, invocation: Invocation, error: BaseException) -> WorkEnd:
+        claimed = invocation.claimed
+        end = ending.of_error(
+            error, code=None if invocation.stop is None else invocation.stop.value
+        )
+        self._emit(
+            WorkAttemptFailed(
+                work=claimed.fence.work_id,
+                contract=_label(claimed),
+                attempt=claimed.fence.attempt,
+                failure=type(error).__qualname__,
+                frames=frames_of(error),
+            )
+        )
+        return end
+
+    async def _complete(self, invocation: Invocation, end: WorkEnd) -> None:
+        completion = await self._insistence.run(complete_work(invocation.fence, end))
+        if completion.code == FENCED:
+            self._emit(
+                WorkCompletionFenced(
+                    work=invocation.fence.work_id,
+                    contract=_label(invocation.claimed),
+                    attempt=invocation.fence.attempt,
+                    digest=hashlib.sha256(end.result or b"").hexdigest(),
+                )
+            )
+            raise _fenced()
+        self._report(invocation, end.event.value, completion)
+
+    def _report(self, invocation: Invocation, event: str, completion: WorkCompletion) -> None:
+        if completion.code == FENCED:
+            raise _fenced()
+        self._emit(
+            WorkAttemptEnded(
+                work=invocation.fence.work_id,
+                contract=_label(invocation.claimed),
+                attempt=invocation.fence.attempt,
+                event=event,
+                outcome=completion.outcome.value,
+                state=completion.state,
+                code=completion.code,
+            )
+        )
+
+    def _refused(self, invocation: Invocation, permission: Permission) -> None:
+        if permission.code == FENCED:
+            raise _fenced()
+        self._emit(
+            WorkAttemptRefused(
+                work=invocation.fence.work_id,
+                contract=_label(invocation.claimed),
+                attempt=invocation.fence.attempt,
+                code=permission.code or "",
+            )
+        )
+
+    def _handle(self, kind: type[Any], invocation: Invocation) -> Any:
+        claimed = invocation.claimed
+        return kind(
+            claimed.fence,
+            self.invocations,
+            activity_id=claimed.activity_id,
+            command_id=claimed.command_id,
+            accepted_at=claimed.accepted_at,
+            deadline=claimed.deadline,
+        )
+
+    # --- leases
+
+    def _renewed_from_thread(self, fence: WorkFence, renewal: Renewal) -> None:
+        self._loop.call_soon_threadsafe(self._renewed, fence, renewal)
+
+    def _renewed(self, fence: WorkFence, renewal: Renewal) -> None:
+        invocation = self.invocations.find(fence)
+        if invocation is None:
+            return
+        if renewal.outcome is RenewalOutcome.STALE or renewal.lease_expires_at is None:
+            self.renewals.remove(fence)
+            invocation.interrupt(Stop.LEASE_LOST)
+            return
+        invocation.extend(renewal.lease_expires_at)
+        self._set_timer(invocation)
+        if renewal.cancellation_requested:
+            invocation.is_cancelled = True
+
+    def _set_timer(self, invocation: Invocation) -> None:
+        if invocation.timer is not None:
+            invocation.timer.cancel()
+        margin = invocation.claimed.lease.total_seconds() * _MARGIN
+        invocation.timer = self._loop.call_at(
+            invocation.expires_at - margin, invocation.interrupt, Stop.LEASE_ENDING
+        )
+
+
+def _prepared(claimed: ClaimedWork, work: AnyWork) -> Any:
+    """The payload as the contract's type; raises InvalidWork for what this contract is not."""
+    contract = work.contract
+    if claimed.codec != CODEC or claimed.safety is not contract.safety:
+        raise InvalidWork("it was accepted under another contract", field="contract")
+    if claimed.exit_aware is not contract.exits:
+        raise InvalidWork("it was accepted under another form of executor", field="contract")
+    return contract.decode_payload(claimed.payload)
+
+
+def _label(claimed: ClaimedWork) -> str:
+    return f"{claimed.contract_name}/{claimed.contract_version}"
+
+
+def _fenced() -> EpochFenced:
+    return EpochFenced("the runtime epoch of this process is not the active one")

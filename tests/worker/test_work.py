@@ -1,0 +1,592 @@
+"""A worker runs Work: under a permit, once admitted, with its end recorded, and without a connection meanwhile."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from onecommit import WorkInvocation
+from onecommit.app.app import App
+from onecommit.app.work_invocation import SyncWorkInvocation
+from onecommit.domain.work import Safety
+from onecommit.domain.work_exit import (
+    AmbiguousExternalOutcome,
+    FailedTerminal,
+    RetryBeforeEffect,
+    Succeeded,
+)
+from onecommit.domain.work_policy import WorkRetry
+from onecommit.errors import UsageError
+from onecommit.telemetry.events import (
+    WorkAttemptEnded,
+    WorkAttemptFailed,
+    WorkAttemptRefused,
+    WorkMoved,
+)
+
+from tests.clusters import Database
+from tests.worker.conftest import StartWorker
+from tests.worker.harness import PATIENCE, Events, eventually
+
+pytestmark = pytest.mark.pg
+
+SECOND = timedelta(seconds=1)
+QUICK = WorkRetry(
+    initial_delay=timedelta(milliseconds=1),
+    max_delay=timedelta(milliseconds=1),
+    lease=2 * SECOND,
+    renewal=timedelta(milliseconds=300),
+    max_lease=4 * SECOND,
+)
+counter = iter(range(10**6))
+
+
+@pytest.fixture(autouse=True)
+def empty(database: Database):
+    """No Work is left of the test before."""
+    with database.connect() as connection:
+        connection.execute(
+            "truncate onecommit.work, onecommit.dispatch, onecommit.work_payload, onecommit.work_result,"
+            " onecommit.effect_permit, onecommit.work_history, onecommit.operator_command, onecommit.scope,"
+            " onecommit.scope_history"
+        )
+
+
+def define(app: App, **options: Any):
+    """Work of a name of its own."""
+    named = {"version": "1", "payload": dict, "result": str, "safety": Safety.PROVIDER_KEYED}
+    return app.work(f"charge{next(counter)}", **named | {"retry": QUICK} | options)
+
+
+async def accept(work, payload: Any = None, *, scope: str = "tenant-1", **options: Any):
+    number = next(counter)
+    return await work.accept(
+        {"cents": 1} if payload is None else payload,
+        scope=scope,
+        command_id=f"c{number}",
+        idempotency_key=f"k{number}",
+        **options,
+    )
+
+
+def row(database: Database, work_id: int) -> dict[str, Any]:
+    with database.connect() as connection:
+        return connection.execute(
+            "select to_jsonb(w) from onecommit.work w where work_id = %s", (work_id,)
+        ).fetchone()[0]
+
+
+def permits(database: Database) -> list[tuple[str, bool]]:
+    with database.connect() as connection:
+        return connection.execute(
+            "select outcome, invocation_admitted_at is not null from onecommit.effect_permit order by permit_id"
+        ).fetchall()
+
+
+async def test_accepted_work_is_done_under_its_permit(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """The executor gets the payload and the provider's key; its result is stored."""
+    seen: list[tuple[UUID, int, dict]] = []
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        seen.append((invocation.activity_id, invocation.attempt, payload))
+        return "paid"
+
+    await worker_of()
+    accepted = await accept(charge, {"cents": 5})
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.event, ended.outcome, ended.state) == ("succeeded", "completed", "succeeded")
+    assert seen == [(accepted.activity_id, 1, {"cents": 5})]
+    assert permits(database) == [("known_succeeded", True)]
+    with database.connect() as connection:
+        assert connection.execute("select result from onecommit.work_result").fetchone() == (
+            b'"paid"',
+        )
+
+
+async def test_a_plain_function_runs_in_a_thread(app: App, worker_of: StartWorker, events: Events):
+    threads: list[bool] = []
+    charge = define(app)
+
+    @charge.executor
+    def run(invocation: SyncWorkInvocation, payload: dict) -> str:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return "paid"
+
+    await worker_of()
+    await accept(charge)
+    assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
+    assert threads == [False]
+
+
+@pytest.mark.parametrize(
+    ("exit_", "event", "state"),
+    [
+        (Succeeded("paid"), "succeeded", "succeeded"),
+        (RetryBeforeEffect("app.busy"), "retry_before_effect", "retry_wait"),
+        (FailedTerminal("app.no"), "failed_terminal", "suspended_ambiguous_external_outcome"),
+        (AmbiguousExternalOutcome("app.lost"), "ambiguous", "suspended_ambiguous_external_outcome"),
+        ("paid", "compatibility", "suspended_ambiguous_external_outcome"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+)
+async def test_typed_exits(
+    app: App, worker_of: StartWorker, events: Events, exit_: Any, event: str, state: str
+):
+    """Each is a fact; what is no exit follows the path of an unknown outcome."""
+    charge = define(app, exits=True)
+
+    @charge.exit_executor
+    async def run(invocation: WorkInvocation, payload: dict) -> Any:
+        return exit_
+
+    await worker_of()
+    await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.event, ended.state) == (event, state)
+
+
+@pytest.mark.parametrize("returned", [Succeeded("paid"), 5], ids=["exit", "another type"])
+async def test_what_an_executor_may_not_return_is_an_unknown_outcome(
+    app: App, worker_of: StartWorker, events: Events, returned: Any
+):
+    """The provider was called, so it is not a failure."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> Any:
+        return returned
+
+    await worker_of()
+    await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.event, ended.code) == ("compatibility", "ASDUR106")
+
+
+async def test_an_exception_is_tried_again_with_the_same_key(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """In a safe class; its text is nowhere."""
+    keys: list[UUID] = []
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        keys.append(invocation.activity_id)
+        if len(keys) < 3:
+            raise ConnectionError("card 4242")
+        return "paid"
+
+    await worker_of()
+    accepted = await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded, count=3)
+    assert ended.state == "succeeded"
+    assert keys == [accepted.activity_id] * 3
+    assert permits(database) == [
+        ("ambiguous", True),
+        ("ambiguous", True),
+        ("known_succeeded", True),
+    ]
+    assert "4242" not in repr(events.seen)
+    assert events.of(WorkAttemptFailed)[0].failure == "ConnectionError"
+    with database.connect() as connection:
+        codes = connection.execute(
+            "select distinct application_code from onecommit.work_history where event = 'exception'"
+        ).fetchall()
+    assert codes == [("ConnectionError",)]
+
+
+@pytest.mark.parametrize(
+    ("safety", "state"),
+    [
+        (Safety.RECONCILE_BEFORE_RETRY, "suspended_reconciliation_required"),
+        (Safety.MANUAL_RESOLUTION, "suspended_manual_resolution"),
+    ],
+)
+async def test_an_exception_suspends_an_unsafe_class(
+    app: App, worker_of: StartWorker, events: Events, safety: Safety, state: str
+):
+    charge = define(app, safety=safety)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        raise ConnectionError
+
+    @charge.reconciler
+    async def ask(inquiry: Any, payload: dict) -> Any: ...
+
+    await worker_of()
+    await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.state, ended.code) == (state, "ASDUR106")
+
+
+async def test_no_connection_is_held_while_the_provider_is_called(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Twenty calls at once leave the worker's sessions idle, none of them in a transaction."""
+    charge = define(app)
+    inside = asyncio.Semaphore(0)
+    go_on = asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.release()
+        await go_on.wait()
+        return "paid"
+
+    worker = await worker_of(work={charge.contract.name: 20})
+    for number in range(20):
+        await accept(charge, scope=f"tenant-{number % 3}")
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(20):
+            await inside.acquire()
+    with database.connect() as connection:
+        sessions, busy = connection.execute(
+            "select count(*), count(*) filter (where state <> 'idle') from pg_stat_activity"
+            " where datname = current_database() and application_name like '%worker%'"
+        ).fetchone()
+    assert busy == 0
+    assert sessions < 20
+    go_on.set()
+    await events.wait_for(WorkAttemptEnded, count=20)
+
+
+async def test_only_so_many_run_at_a_time(app: App, worker_of: StartWorker, events: Events):
+    """By the contract's name; another one is not held up."""
+    slow, quick = define(app), define(app)
+    inside = 0
+    most = 0
+    go_on = asyncio.Event()
+
+    @slow.executor
+    async def run_slow(invocation: WorkInvocation, payload: dict) -> str:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await go_on.wait()
+        inside -= 1
+        return "done"
+
+    @quick.executor
+    async def run_quick(invocation: WorkInvocation, payload: dict) -> str:
+        return "done"
+
+    for _ in range(6):
+        await accept(slow)
+    await accept(quick)
+    await worker_of(work={slow.contract.name: 2, quick.contract.name: 2})
+    assert (await events.wait_for(WorkAttemptEnded)).contract == quick.label
+    go_on.set()
+    await events.wait_for(WorkAttemptEnded, count=7)
+    assert most == 2
+
+
+async def test_a_worker_does_not_touch_a_contract_it_does_not_know(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Nor one without an executor, nor one that it was not asked to run."""
+    mine, unasked, bare = define(app), define(app), define(app)
+    for work in (mine, unasked):
+
+        @work.executor
+        async def run(invocation: WorkInvocation, payload: dict) -> str:
+            return "done"
+
+    foreign = [await accept(unasked), await accept(bare)]
+    await accept(mine)
+    await worker_of(work={mine.contract.name: 1})
+    await events.wait_for(WorkAttemptEnded)
+    for accepted in foreign:
+        assert row(database, accepted.work_id)["revision"] == 1
+
+
+async def test_a_name_that_nobody_can_run_is_refused_at_the_start(app: App, worker_of: StartWorker):
+    """With what to do."""
+    with pytest.raises(UsageError, match="nobody"):
+        await worker_of(work={"nobody": 1}, queues={"default": 1})
+
+
+async def test_a_payload_that_does_not_fit_waits_for_an_operator(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Before any permit; the worker lives on."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    broken, good = await accept(charge), await accept(charge)
+    with database.connect() as connection:
+        connection.execute(
+            "update onecommit.work_payload set payload = '[' where work_id = %s", (broken.work_id,)
+        )
+        connection.execute("alter table onecommit.work disable trigger guard_work")
+        connection.execute(
+            "update onecommit.work set payload_sha256 = sha256('[') where work_id = %s",
+            (broken.work_id,),
+        )
+        connection.execute("alter table onecommit.work enable trigger guard_work")
+    await worker_of()
+    await events.wait_for(WorkAttemptEnded, count=2)
+    assert row(database, broken.work_id)["state"] == "suspended_contract_unavailable"
+    assert row(database, good.work_id)["state"] == "succeeded"
+    assert len(permits(database)) == 1
+
+
+async def test_a_lease_is_renewed_while_the_provider_takes_its_time(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Longer than the lease."""
+    charge = define(app)
+    renewed = asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        await renewed.wait()
+        return "paid"
+
+    accepted = await accept(charge)
+    await worker_of()
+
+    def is_extended() -> bool:
+        found = row(database, accepted.work_id)
+        with database.connect() as connection:
+            return connection.execute(
+                "select %s::timestamptz - %s::timestamptz > interval '2.5 seconds'",
+                (found["lease_expires_at"], found["lease_started_at"]),
+            ).fetchone()[0]
+
+    await eventually(is_extended, what="the lease lasts beyond its first end")
+    renewed.set()
+    assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
+
+
+async def test_at_the_longest_lease_the_executor_is_stopped_in_time(
+    app: App, worker_of: StartWorker, events: Events
+):
+    """So that its attempt is recorded by the worker that made it."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    await accept(charge)
+    await worker_of()
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.event, ended.outcome, ended.state) == ("exception", "completed", "retry_wait")
+    assert events.of(WorkMoved) == []
+
+
+async def test_a_cancellation_reaches_the_executor(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """At the next renewal, as a flag; what it returns then counts."""
+    charge = define(app)
+    inside = asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        while not invocation.is_cancelled:
+            await asyncio.sleep(0.01)
+        return "undone"
+
+    accepted = await accept(charge)
+    await worker_of()
+    await inside.wait()
+    with database.connect() as connection:
+        connection.execute(
+            "select onecommit.cancel_work('tenant-1', 'stop', %s, 'ada', 'typo', last_value)"
+            " from onecommit.epoch_fence",
+            (accepted.work_id,),
+        )
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert ended.state == "succeeded_after_cancel_requested"
+
+
+async def test_an_executor_that_lost_its_lease_is_stopped(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Its scope was disabled; what it says is kept aside."""
+    charge = define(app)
+    inside = asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "paid"
+        return "never"
+
+    await accept(charge)
+    await worker_of()
+    await inside.wait()
+    with database.connect() as connection:
+        connection.execute(
+            "select onecommit.disable_scope('tenant-1', 'off', 1, 'ada', 'gone', last_value)"
+            " from onecommit.epoch_fence"
+        )
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.outcome, ended.code) == ("quarantined", "ASDUR107")
+
+
+async def test_draining_lets_admitted_work_end(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """And claims no more."""
+    charge = define(app)
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        await go_on.wait()
+        return "paid"
+
+    worker = await worker_of()
+    first = await accept(charge)
+    await inside.wait()
+    stopping = asyncio.create_task(worker.stop())
+    await eventually(
+        lambda: not worker._machinery.work._looks.running,  # noqa: SLF001
+        what="the worker claims no more",
+    )
+    later = await accept(charge)
+    go_on.set()
+    assert await stopping == 0
+    assert row(database, first.work_id)["state"] == "succeeded"
+    assert row(database, later.work_id)["state"] == "pending"
+
+
+async def test_work_that_does_not_end_is_cancelled_after_the_budget(
+    app: App, worker_of: StartWorker, events: Events
+):
+    """And its end recorded: nobody has to wait for its lease."""
+    charge = define(app)
+    inside = asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    worker = await worker_of(drain_budget=0.2)
+    await accept(charge)
+    await inside.wait()
+    assert await worker.stop() == 0
+    assert events.of(WorkAttemptEnded)[0].event == "exception"
+
+
+async def test_drain_waits_for_work_too(app: App, worker_of: StartWorker, events: Events):
+    """As it does for jobs: what is due now."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    for number in range(50):
+        await accept(charge, scope=f"tenant-{number % 7}")
+    worker = await worker_of()
+    await worker.drain()
+    assert len(events.of(WorkAttemptEnded)) == 50
+
+
+async def test_two_workers_share_without_doing_anything_twice(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """Every item is invoked once."""
+    charge = define(app)
+    seen: list[int] = []
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        seen.append(invocation.work_id)
+        return "paid"
+
+    for number in range(100):
+        await accept(charge, scope=f"tenant-{number % 3}")
+    await worker_of()
+    await worker_of()
+    await events.wait_for(WorkAttemptEnded, count=100)
+    assert sorted(seen) == sorted(set(seen))
+    assert len(seen) == 100
+    assert events.of(WorkAttemptRefused) == []
+
+
+async def test_a_notice_wakes_a_sleeping_worker(app: App, worker_of: StartWorker, events: Events):
+    """Long before its poll."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    worker = await worker_of(silent_poll_interval=60.0)
+    dispatcher = worker._machinery.work._dispatcher  # noqa: SLF001
+    await eventually(lambda: dispatcher._marked_until > 0, what="the worker sleeps")  # noqa: SLF001
+    await accept(charge)
+    assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
+
+
+async def test_the_worker_says_which_contracts_it_runs(
+    app: App, database: Database, worker_of: StartWorker
+):
+    """And that it understands exits."""
+    charge = define(app, exits=True)
+
+    @charge.exit_executor
+    async def run(invocation: WorkInvocation, payload: dict) -> Any:
+        return Succeeded("paid")
+
+    await worker_of()
+    with database.connect() as connection:
+        [info] = connection.execute(
+            "select info from onecommit.worker where ended_at is null"
+        ).fetchone()
+    assert info["work"] == [charge.label]
+    assert "work_exit_v1" in info["capabilities"]
+
+
+async def test_a_failed_renewal_is_not_the_end(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """A row that somebody holds is asked for again."""
+    charge = define(app)
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        await go_on.wait()
+        return "paid"
+
+    accepted = await accept(charge)
+    await worker_of()
+    await inside.wait()
+    started = row(database, accepted.work_id)["lease_expires_at"]
+    with psycopg.connect(database.dsn) as holder:
+        holder.execute(
+            "select from onecommit.work where work_id = %s for update", (accepted.work_id,)
+        )
+        await asyncio.sleep(0.6)  # two renewals find the row locked; nothing tells us so
+    await eventually(
+        lambda: row(database, accepted.work_id)["lease_expires_at"] > started,
+        what="the lease is renewed after the row is free",
+    )
+    go_on.set()
+    assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
