@@ -242,7 +242,7 @@ async def test_no_connection_is_held_while_the_provider_is_called(
         await go_on.wait()
         return "paid"
 
-    worker = await worker_of(work={charge.contract.name: 20})
+    await worker_of(work={charge.contract.name: 20})
     for number in range(20):
         await accept(charge, scope=f"tenant-{number % 3}")
     async with asyncio.timeout(PATIENCE):
@@ -461,7 +461,7 @@ async def test_draining_lets_admitted_work_end(
     await inside.wait()
     stopping = asyncio.create_task(worker.stop())
     await eventually(
-        lambda: not worker._machinery.work._looks.running,  # noqa: SLF001
+        lambda: not worker._machinery.work._looks.running,
         what="the worker claims no more",
     )
     later = await accept(charge)
@@ -537,8 +537,8 @@ async def test_a_notice_wakes_a_sleeping_worker(app: App, worker_of: StartWorker
         return "paid"
 
     worker = await worker_of(silent_poll_interval=60.0)
-    dispatcher = worker._machinery.work._dispatcher  # noqa: SLF001
-    await eventually(lambda: dispatcher._marked_until > 0, what="the worker sleeps")  # noqa: SLF001
+    dispatcher = worker._machinery.work._dispatcher
+    await eventually(lambda: dispatcher._marked_until > 0, what="the worker sleeps")
     await accept(charge)
     assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
 

@@ -73,10 +73,10 @@ class WorkerSettings:
             _check_concurrency(concurrency, field="work")
         if self.name:
             checked_name(self.name, field="name")
-        for field in _POSITIVE:
-            value = getattr(self, field)
+        for name in _POSITIVE:
+            value = getattr(self, name)
             if value is not None and not value > 0:
-                raise InvalidArgument(f"`{field}` is not positive", field=field)
+                raise InvalidArgument(f"`{name}` is not positive", field=name)
         if self.heartbeat_interval * 3 > self.rescue_window:
             raise InvalidArgument(
                 "`heartbeat_interval` is longer than a third of `rescue_window`",
