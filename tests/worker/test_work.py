@@ -1,8 +1,9 @@
 """A worker runs Work: under a permit, once admitted, with its end recorded, and without a connection meanwhile."""
 
 import asyncio
+import hashlib
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,13 +21,15 @@ from onecommit.domain.work_exit import (
     Succeeded,
 )
 from onecommit.domain.work_policy import WorkRetry
-from onecommit.errors import UsageError
+from onecommit.errors import EpochFenced, StoreUnavailable, UsageError
 from onecommit.telemetry.events import (
     WorkAttemptEnded,
     WorkAttemptFailed,
     WorkAttemptRefused,
+    WorkCompletionFenced,
     WorkMoved,
 )
+from onecommit.worker.work.invocations import Stop
 
 from tests.clusters import Database
 from tests.worker.conftest import StartWorker
@@ -250,7 +253,7 @@ async def test_no_connection_is_held_while_the_provider_is_called(
             await inside.acquire()
     with database.connect() as connection:
         sessions, busy = connection.execute(
-            "select count(*), count(*) filter (where state <> 'idle') from pg_stat_activity"
+            "select count(*), count(*) filter (where state like 'idle in%') from pg_stat_activity"
             " where datname = current_database() and application_name like '%worker%'"
         ).fetchone()
     assert busy == 0
@@ -590,3 +593,142 @@ async def test_a_failed_renewal_is_not_the_end(
     )
     go_on.set()
     assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
+
+
+class Interfering:
+    """The store of a runner, with something done after the answer of one routine has come."""
+
+    def __init__(self, runner: Any, routine: str, act: Any) -> None:
+        self._store = runner._store
+        self._routine = routine
+        self._act = act
+        runner._store = runner._insistence._store = self
+
+    async def run(self, call: Any) -> Any:
+        answer = await self._store.run(call)
+        if call.routine.name == self._routine and self._act is not None:
+            act, self._act = self._act, None
+            act()
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def lose_the_reply() -> None:
+    raise StoreUnavailable("the connection was lost")
+
+
+async def started_idle(worker_of: StartWorker) -> Any:
+    """A worker and its runner before any Work."""
+    worker = await worker_of()
+    return worker._machinery.work._runner
+
+
+@pytest.mark.parametrize(
+    ("routine", "attempts"),
+    [("acquire_permit", 1), ("admit_invocation", 2), ("complete_work", 1)],
+)
+async def test_a_lost_reply_does_not_call_the_provider_twice(
+    app: App, worker_of: StartWorker, events: Events, routine: str, attempts: int
+):
+    """Permit and record are asked again; after an admission nobody knows of, the provider is not called."""
+    called: list[int] = []
+    charge = define(app, safety=Safety.MANUAL_RESOLUTION)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        called.append(invocation.attempt)
+        return "paid"
+
+    Interfering(await started_idle(worker_of), routine, lose_the_reply)
+    await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded, count=attempts)
+    assert ended.state == "succeeded"
+    assert called == [attempts]
+    if routine == "complete_work":
+        assert ended.outcome == "replayed"
+
+
+async def test_an_attempt_that_is_stopped_before_its_executor_began_had_no_effect(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """So no class has to wait for an operator."""
+    charge = define(app, safety=Safety.MANUAL_RESOLUTION)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    runner = await started_idle(worker_of)
+    Interfering(runner, "admit_invocation", lambda: runner.interrupt_all(Stop.SHUTDOWN))
+    await accept(charge)
+    ended = await events.wait_for(WorkAttemptEnded)
+    assert (ended.event, ended.state) == ("retry_before_effect", "retry_wait")
+    assert (await events.wait_for(WorkAttemptEnded, count=2)).state == "succeeded"
+    assert permits(database) == [("proven_no_effect", True), ("known_succeeded", True)]
+
+
+async def test_work_that_somebody_holds_is_not_asked_for_without_a_pause(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """And done as soon as it is free; other scopes are not held up."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    worker = await worker_of()
+    dispatcher = worker._machinery.work._dispatcher
+    held = await accept(charge, due_at=datetime.now(UTC) + SECOND)
+    looks = 0
+    look = dispatcher.run_once
+
+    async def counted() -> float | None:
+        nonlocal looks
+        looks += 1
+        return await look()
+
+    with psycopg.connect(database.dsn) as holder:
+        holder.execute("select from onecommit.work where work_id = %s for update", (held.work_id,))
+        await eventually(lambda: dispatcher._fruitless, what="a claim found it locked")
+        dispatcher.run_once = counted
+        await eventually(
+            lambda: dispatcher._fruitless["tenant-1"] >= 6, what="it was tried six times"
+        )
+        assert looks < 100
+        await accept(charge, scope="tenant-2")
+        await events.wait_for(WorkAttemptEnded)
+    assert (await events.wait_for(WorkAttemptEnded, count=2)).work == held.work_id
+
+
+async def test_a_rotated_epoch_ends_the_worker_and_names_what_it_could_not_record(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """By work, attempt and digest."""
+    charge = define(app)
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        await go_on.wait()
+        return "paid"
+
+    worker = await worker_of(heartbeat_interval=10.0)
+    accepted = await accept(charge)
+    await inside.wait()
+    with database.connect() as connection:
+        before = connection.execute("select last_value from onecommit.epoch_fence").fetchone()[0]
+        connection.execute("select setval('onecommit.epoch_fence', %s, true)", (before + 1,))
+        try:
+            go_on.set()
+            fenced = await events.wait_for(WorkCompletionFenced)
+            with pytest.raises(EpochFenced):
+                await worker.stop()
+        finally:
+            connection.execute("select setval('onecommit.epoch_fence', %s, true)", (before,))
+    assert (fenced.work, fenced.attempt) == (accepted.work_id, 1)
+    assert fenced.digest == hashlib.sha256(b'"paid"').hexdigest()
+    worker._failure = None  # the fixture stops it once more

@@ -18,6 +18,9 @@ from onecommit.worker.work.runner import WorkRunner
 _MOST = 1000
 _CLAIMS = 4
 """Scopes that are claimed from at the same time: one that is being disabled stalls one of them."""
+_AGAIN = 0.05
+"""Seconds until the next look while everything that is due is being claimed, or held by others."""
+_LONGEST_REST = 1.0
 _MARK_SECONDS = 5.0
 """How long a mark for notices is relied on; the store keeps it for ten."""
 
@@ -52,6 +55,7 @@ class WorkDispatcher:
         self._emit = emit
         self._claims = Tasks(on_error=on_error)
         self._busy_scopes: set[str] = set()
+        self._fruitless: dict[str, int] = {}
         self._requests = count(1)
         self._offset = 0
         self._marked_until = 0.0
@@ -88,6 +92,8 @@ class WorkDispatcher:
 
     def _limit(self, contracts: Sequence[tuple[str, str]]) -> int:
         # Twice what can be used: others look at the same items.
+        if self._busy_scopes:
+            return _MOST  # what is due in a scope that rests must not hide the others
         names = {name for name, _ in contracts}
         return min(_MOST, 2 * sum(self._contracts.free(name) for name in names) + 8)
 
@@ -108,6 +114,7 @@ class WorkDispatcher:
 
     async def _claim(self, scope: str, items: list[WorkCandidate]) -> None:
         unused = [item.contract[0] for item in items]
+        rest = 0.0
         try:
             owner = await self._incarnation.alive()
             asked_at = self._loop.time()
@@ -122,12 +129,21 @@ class WorkDispatcher:
             for claimed in claim.claimed:
                 unused.remove(claimed.contract_name)
                 self._runner.begin(claimed, asked_at=asked_at)
+            rest = self._rest_after(scope, claim)
             self._learn(claim)
         finally:
-            self._busy_scopes.discard(scope)
+            self._loop.call_later(rest, self._busy_scopes.discard, scope)
             for name in unused:
                 self._contracts.give_back(name)
             self._runner.on_free()
+
+    def _rest_after(self, scope: str, claim: WorkClaim) -> float:
+        """Seconds for which a scope rests whose items somebody else holds, for long perhaps."""
+        if claim.claimed or claim.moved:
+            self._fruitless.pop(scope, None)
+            return 0.0
+        times = self._fruitless[scope] = self._fruitless.get(scope, 0) + 1
+        return min(_AGAIN * 2.0 ** min(times, 20) / 2, _LONGEST_REST)
 
     def _learn(self, claim: WorkClaim) -> None:
         if claim.fenced:
@@ -151,9 +167,7 @@ class WorkDispatcher:
             # While Work flows it is looked for anyway, and notices serialize commits.
             self._marked_until = 0.0
             await self._insistence.run(mark_work_sleeper(sleep=False))
-        if not mine:
-            await self._claims.wait_for_change()
-        return 0.0
+        return 0.0 if mine else _AGAIN
 
     async def _pause(self) -> float:
         listening, poll = self._poll()

@@ -23,6 +23,11 @@ DRAINING = WorkEnd(event=WorkEvent.RETRY_BEFORE_EFFECT, code="worker_draining")
 """Claimed, and not begun."""
 
 
+def stopped_before(code: str) -> WorkEnd:
+    """The end of an attempt that was stopped when it was admitted and the provider not yet called."""
+    return WorkEnd(event=WorkEvent.RETRY_BEFORE_EFFECT, code=code)
+
+
 def of_value(value: Any, *, contract: WorkContract, executor: Executor) -> WorkEnd:
     """The end of an executor that returned.
 

@@ -152,10 +152,10 @@ class WorkRunner:
         executor = work.runs
         if executor is None:
             raise AssertionError("only Work with an executor is discovered")
+        if invocation.stop is not None:
+            return ending.stopped_before(invocation.stop.value)
         invocation.executing = True
         try:
-            if invocation.stop is not None:
-                raise asyncio.CancelledError
             if executor.is_async:
                 value = await executor.function(self._handle(WorkInvocation, invocation), payload)
             else:
