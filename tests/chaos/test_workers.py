@@ -46,6 +46,11 @@ def enqueue(database, env, *, count=JOBS):
     subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=True)
 
 
+def both_registered(database):
+    alive = "select count(*) from onecommit.worker where ended_at is null"
+    return lambda: observe(database, alive) == 2
+
+
 def assert_each_settled_once(database, *, count=JOBS):
     settled = "select count(*) from ledger where n >= 0"
     distinct = "select count(distinct n) from ledger where n >= 0"
@@ -83,6 +88,7 @@ def test_a_worker_killed_at_work_is_replaced_by_another(database, env):
 def test_a_frozen_worker_that_wakes_up_after_its_rescue_commits_nothing(database, env):
     enqueue(database, env)
     with worker(*QUEUES, env=env) as first, worker(*QUEUES, env=env) as second:
+        wait_until(both_registered(database), what="both workers run")
         wait_until(settled_at_least(database, JOBS // 8), what="an eighth settled")
         first.send_signal(signal.SIGSTOP)
         wait_until(nothing_open(database), what="all jobs closed by the other")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from onecommit.domain.work import Safety
@@ -377,3 +378,33 @@ def test_release_in_bulk_shows_first_and_records_each(works: Works):
         assert [row.work_id for row in rest] == [other]
         assert operator.release_all(preview=False) == []
         assert operator.release_all(preview=False, p_scope_id="nobody")[0].code == "ASDUR113"
+
+
+def test_every_command_refuses_another_epoch(works: Works):
+    """By its code, and nothing is written; a purge, which returns no code, raises."""
+    operator = works.operator()
+    work_id, revision = leave_unknown(works, works.runtime(), MANUAL)
+    before = works.everything()
+    for epoch in (1, None, 0, works.store.epoch + 1):
+        answers = [
+            operator.cancel(work_id, p_epoch=epoch),
+            operator.disable(p_epoch=epoch),
+            operator.begin(work_id, p_epoch=epoch),
+            operator.resolve(work_id, revision, "not_applied", p_epoch=epoch),
+            operator.retry_safe(work_id, revision, p_epoch=epoch),
+            operator.release(work_id, revision, p_epoch=epoch),
+            operator.release_all(preview=False, p_epoch=epoch)[0],
+        ]
+        assert {answer.code for answer in answers} == {"ASDUR108"}
+        assert {answer.outcome for answer in answers} == {"refused"}
+        with pytest.raises(psycopg.Error) as refused:
+            works.engine("work_retention").call(
+                "purge_work",
+                p_before=works.clock.now,
+                p_limit=1,
+                p_actor="ada",
+                p_reason="r",
+                p_epoch=epoch,
+            )
+        assert refused.value.sqlstate == "OC004"
+    assert works.everything() == before
