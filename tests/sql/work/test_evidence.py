@@ -288,6 +288,7 @@ def test_no_operator_reopens_a_deadline_or_adds_a_slot(works: Works):
         works, runtime, KEYED, plan=plan, retry=WorkRetry(max_attempts=1)
     )
     assert operator.retry_safe(spent, spent_revision).code == "ASDUR120"
+    assert works.read("get_work", p_work_id=spent)[0].action == "cancel"
     works.clock.pass_(MINUTE)
     assert operator.retry_safe(late, revision).code == "ASDUR121"
 
@@ -355,7 +356,7 @@ def test_a_fence_of_the_older_epoch_commits_nothing(works: Works):
 
 
 def test_release_in_bulk_shows_first_and_records_each(works: Works):
-    """Within the limit; the rest the next time."""
+    """Within the limit. The same command again answers what it did; the rest needs another one."""
     works.clock.stop()
     ids = [stranded(works, "pending")[0] for _ in range(3)]
     other, _ = stranded(works, "pending", KEYED)
@@ -370,13 +371,17 @@ def test_release_in_bulk_shows_first_and_records_each(works: Works):
         assert [(row.work_id, row.outcome, row.state) for row in done] == [
             (work_id, "released", "pending") for work_id in ids
         ]
+        again = operator.release_all(preview=False, limit=3)
+        assert {row.outcome for row in again} == {"duplicate"}
+        assert [row[2:] for row in again] == [row[2:] for row in done]
+        assert operator.release_all(preview=False, limit=2)[0].code == "ASDUR102"
         commands = works.store.observer.execute(
-            "select command_id from onecommit.operator_command order by work_id"
+            "select command_id from onecommit.operator_command order by work_id nulls first"
         ).fetchall()
-        assert commands == [(f"bulk:{work_id}",) for work_id in ids]
-        rest = operator.release_all(preview=False, p_contract_name="billing.charge")
+        assert commands == [("bulk",), *((f"bulk:{work_id}",) for work_id in ids)]
+        rest = operator.release_all(preview=False, command="b", p_contract_name="billing.charge")
         assert [row.work_id for row in rest] == [other]
-        assert operator.release_all(preview=False) == []
+        assert operator.release_all(preview=False, command="c") == []
         assert operator.release_all(preview=False, p_scope_id="nobody")[0].code == "ASDUR113"
 
 
