@@ -55,6 +55,7 @@ class WorkAttemptEnded(WorkEvent):
     """The end of an attempt is recorded."""
 
     name = "work.ended"
+    level = logging.DEBUG
     event: str
     """What the attempt said: succeeded, exception, …"""
     outcome: str
@@ -62,6 +63,14 @@ class WorkAttemptEnded(WorkEvent):
     state: str | None
     """Where the Work stands now."""
     code: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSuspended(WorkAttemptEnded):
+    """The end of an attempt left Work that waits for an operator."""
+
+    name = "work.suspended"
+    level = logging.WARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,12 @@ class Renewals:
 
     def __init__(self, *, on_answer: Callable[[WorkFence, Renewal], None]) -> None:
         self.poke: Callable[[], None] = lambda: None
-        """Called when a lease is due earlier than the thread may expect."""
+        """Called when a lease is due earlier than the thread expects."""
         self._on_answer = on_answer
         self._leases: dict[tuple[int, int], _Lease] = {}
         self._lock = threading.Lock()
+        self._expected = 0.0
+        """When the thread comes back by itself, at the latest."""
 
     def add(self, claimed: ClaimedWork) -> None:
         """Renew this lease from now on."""
@@ -45,7 +47,9 @@ class Renewals:
         lease = _Lease(claimed.fence, every, time.monotonic() + every)
         with self._lock:
             self._leases[claimed.fence.work_id, claimed.fence.lease_generation] = lease
-        self.poke()
+            is_early = lease.due < self._expected
+        if is_early:
+            self.poke()
 
     def remove(self, fence: WorkFence) -> None:
         """Renew it no more."""
@@ -81,8 +85,9 @@ class Renewals:
 
     def _next(self) -> float:
         with self._lock:
-            soonest = min((lease.due for lease in self._leases.values()), default=None)
-        return _IDLE if soonest is None else max(0.0, soonest - time.monotonic())
+            now = time.monotonic()
+            self._expected = min((each.due for each in self._leases.values()), default=now + _IDLE)
+            return max(0.0, self._expected - now)
 
 
 def _batch_of(fence: WorkFence) -> tuple[str, int]:

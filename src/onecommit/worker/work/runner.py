@@ -32,6 +32,7 @@ from onecommit.telemetry.events import (
     WorkAttemptFailed,
     WorkAttemptRefused,
     WorkCompletionFenced,
+    WorkSuspended,
 )
 from onecommit.telemetry.tracebacks import frames_of
 from onecommit.worker.insistence import Insistence
@@ -200,8 +201,9 @@ class WorkRunner:
     def _report(self, invocation: Invocation, event: str, completion: WorkCompletion) -> None:
         if completion.code == FENCED:
             raise _fenced()
+        ended = WorkSuspended if completion.is_suspended else WorkAttemptEnded
         self._emit(
-            WorkAttemptEnded(
+            ended(
                 work=invocation.fence.work_id,
                 contract=_label(invocation.claimed),
                 attempt=invocation.fence.attempt,
