@@ -217,7 +217,7 @@ def test_types_that_cannot_travel_are_found_when_a_worker_starts(offline: App):
         ("scope", {"scope": "a b"}),
         ("command_id", {"command_id": ""}),
         ("idempotency_key", {"idempotency_key": None}),
-        ("due_at", {"due_at": datetime(2030, 1, 1)}),  # noqa: DTZ001
+        ("due_at", {"due_at": datetime(2030, 1, 1)}),  # noqa: DTZ001  refused for that
         ("deadline", {"deadline": SECOND}),
         ("priority", {"priority": 101}),
         ("priority", {"priority": 1.0}),

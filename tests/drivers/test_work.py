@@ -251,7 +251,7 @@ async def test_a_bad_callback_takes_its_row_back_and_nothing_else(
             raise ApplicationError
         if fault == "runs broken SQL":
             await python_caller.execute("select 1 / 0")
-        return None  # type: ignore[return-value]
+        return None  # type: ignore[return-value]  # what forgets its answer
 
     with pytest.raises(BAD_CALLBACKS[fault]):
         await hand_off(python_caller, application, fence, callback)

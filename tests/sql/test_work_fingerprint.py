@@ -72,7 +72,7 @@ def test_the_published_bytes_are_those_that_are_hashed():
 
 NAMES = st.from_regex(r"[A-Za-z0-9._:-]{1,30}", fullmatch=True)
 DURATIONS = st.timedeltas(min_value=MICROSECOND, max_value=timedelta(days=3660))
-MOMENTS = st.datetimes(datetime(2200, 1, 1), datetime(3000, 1, 1), timezones=st.timezones())  # noqa: DTZ001
+MOMENTS = st.datetimes(datetime(2200, 1, 1), datetime(3000, 1, 1), timezones=st.timezones())  # noqa: DTZ001  hypothesis adds the zone
 
 
 @st.composite

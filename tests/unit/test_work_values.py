@@ -120,7 +120,7 @@ def test_an_absolute_time_is_the_same_moment_in_utc():
     assert absolute_time(moment, field="deadline") == datetime(2030, 1, 1, 10, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("moment", [datetime(2030, 1, 1), timedelta(1), "2030-01-01"])  # noqa: DTZ001
+@pytest.mark.parametrize("moment", [datetime(2030, 1, 1), timedelta(1), "2030-01-01"])  # noqa: DTZ001  refused for that
 def test_a_relative_or_local_time_is_refused(moment):
     with pytest.raises(InvalidWork, match="`deadline`"):
         absolute_time(moment, field="deadline")

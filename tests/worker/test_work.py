@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -569,7 +570,7 @@ async def test_a_failed_renewal_is_not_the_end(
     app: App, database: Database, worker_of: StartWorker, events: Events
 ):
     """A row that somebody holds is asked for again."""
-    charge = define(app)
+    charge = define(app, retry=replace(QUICK, lease=8 * SECOND, max_lease=16 * SECOND))
     inside, go_on = asyncio.Event(), asyncio.Event()
 
     @charge.executor
@@ -579,14 +580,17 @@ async def test_a_failed_renewal_is_not_the_end(
         return "paid"
 
     accepted = await accept(charge)
-    await worker_of()
+    renewals = (await started_idle(worker_of)).renewals
     await inside.wait()
+    [lease] = renewals._leases.values()
     started = row(database, accepted.work_id)["lease_expires_at"]
     with psycopg.connect(database.dsn) as holder:
         holder.execute(
             "select from onecommit.work where work_id = %s for update", (accepted.work_id,)
         )
-        await asyncio.sleep(0.6)  # two renewals find the row locked; nothing tells us so
+        for what in ("a renewal finds the row locked", "another one does"):
+            due = lease.due
+            await eventually(lambda due=due: lease.due > due, what=what)
     await eventually(
         lambda: row(database, accepted.work_id)["lease_expires_at"] > started,
         what="the lease is renewed after the row is free",
