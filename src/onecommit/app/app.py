@@ -249,9 +249,13 @@ class App:
         # Here, because producers do not need the runtime.
         from onecommit.worker import Worker, WorkerSettings
 
-        served = queues or dict.fromkeys(sorted(self.registry.queues), DEFAULT_CONCURRENCY)
+        served = queues or self.default_queues()
         run = self.default_work() if work is None else work
         return Worker(self, WorkerSettings(queues=served, work=run, **settings))
+
+    def default_queues(self) -> dict[str, int]:
+        """What a worker serves if nothing is said: every queue that a registered job goes to."""
+        return dict.fromkeys(sorted(self.registry.queues), DEFAULT_CONCURRENCY)
 
     def default_work(self) -> dict[str, int]:
         """What a worker runs if nothing is said: every Work with an executor, a few at a time."""

@@ -21,6 +21,7 @@ from onecommit.domain.work_attempt import (
     WorkCompletion,
     WorkEnd,
 )
+from onecommit.errors import from_work_code
 
 DISCOVER_WORK_DISPATCH = Routine(
     "discover_work_dispatch",
@@ -115,8 +116,7 @@ SUSPEND_CONTRACT = Routine(
 
 MARK_WORK_SLEEPER = Routine("mark_work_sleeper", {"p_sleep": "boolean"}, ("mark_work_sleeper",))
 
-FENCED = "ASDUR108"
-"""The code of an epoch that is not the active one."""
+_FENCED = "ASDUR108"
 
 
 def discover_work(contracts: Sequence[tuple[str, str]], *, limit: int) -> Call[list[WorkCandidate]]:
@@ -212,9 +212,9 @@ def _read_claim(scope: str, owner: WorkerId, epoch: Epoch, rows: Rows) -> WorkCl
     claimed: list[ClaimedWork] = []
     moved: list[MovedWork] = []
     lost = 0
-    fenced = False
     for row in rows:
         outcome, code, work_id, _, _, name, version, _, _, _, _, attempt, *_ = row
+        _refuse_fenced(code)
         match outcome:
             case "claimed":
                 claimed.append(_claimed(scope, owner, epoch, row))
@@ -222,8 +222,13 @@ def _read_claim(scope: str, owner: WorkerId, epoch: Epoch, rows: Rows) -> WorkCl
                 moved.append(MovedWork(work_id, f"{name}/{version}", attempt, code))
             case _:
                 lost += 1
-                fenced = fenced or code == FENCED
-    return WorkClaim(claimed=claimed, moved=moved, lost=lost, fenced=fenced)
+    return WorkClaim(claimed=claimed, moved=moved, lost=lost)
+
+
+def _refuse_fenced(code: str | None) -> None:
+    """The epoch was rotated: the process may not touch the store any more."""
+    if code == _FENCED:
+        raise from_work_code(code, "the runtime epoch of this process is not the active one")
 
 
 def _claimed(scope: str, owner: WorkerId, epoch: Epoch, row: Sequence[Any]) -> ClaimedWork:
@@ -266,9 +271,11 @@ def _read_renewals(rows: Rows) -> list[Renewal]:
 
 def _read_permission(rows: Rows) -> Permission:
     [(outcome, code)] = rows
+    _refuse_fenced(code)
     return Permission(outcome, code)
 
 
 def _read_completion(rows: Rows) -> WorkCompletion:
-    [(outcome, *columns)] = rows
-    return WorkCompletion(CompletionOutcome(outcome), *columns)
+    [(outcome, code, *columns)] = rows
+    _refuse_fenced(code)
+    return WorkCompletion(CompletionOutcome(outcome), code, *columns)

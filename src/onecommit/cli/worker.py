@@ -25,7 +25,7 @@ from onecommit.errors import (
 )
 from onecommit.telemetry.events import log_event
 from onecommit.worker.runtime import Worker
-from onecommit.worker.settings import DEFAULT_CONCURRENCY, WorkerSettings, parse_queue, parse_work
+from onecommit.worker.settings import WorkerSettings, parse_queue, parse_work
 from onecommit.worker.supervisor import EXIT_CONFIGURATION, Supervisor, stop_with_parent
 
 EXIT_UNAVAILABLE = 69
@@ -114,7 +114,7 @@ class _Choices:
         everything = self.queues is None and self.work is None
         queues, work = self.queues or {}, self.work or {}
         if everything:
-            queues = dict.fromkeys(sorted(app.registry.queues), DEFAULT_CONCURRENCY)
+            queues = app.default_queues()
             work = app.default_work()
         if not queues and not work:
             raise UsageError(

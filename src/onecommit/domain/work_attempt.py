@@ -42,6 +42,11 @@ class ClaimedWork:
     lease: timedelta
     renewal: timedelta
 
+    @property
+    def label(self) -> str:
+        """The contract as events and registrations name it."""
+        return f"{self.contract_name}/{self.contract_version}"
+
 
 class MovedWork(msgspec.Struct, frozen=True, gc=False):
     """Work that a claim found out of time or without a live lease, and decided instead of taking it."""
@@ -62,8 +67,6 @@ class WorkClaim:
     moved: list[MovedWork]
     lost: int
     """Items that another worker has, or that are not as discovery saw them."""
-    fenced: bool = False
-    """The epoch was rotated: this process may not touch the store any more."""
 
 
 class RenewalOutcome(StrEnum):

@@ -40,6 +40,14 @@ class AttemptEvent(Event):
     run_lease: int
 
 
+class WorkNames(TypedDict):
+    """The fields by which an event names an attempt of Work."""
+
+    work: int
+    contract: str
+    attempt: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkEvent(Event):
     """Something about one attempt of Work."""

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from onecommit.app.app import DEFAULT_WORK_CONCURRENCY
+from onecommit.app.app import DEFAULT_CONCURRENCY, DEFAULT_WORK_CONCURRENCY
 from onecommit.domain.queue import checked_name
 from onecommit.domain.work_identifier import checked_identifier
 from onecommit.errors import InvalidArgument
 
 MAX_CONCURRENCY = 10_000
-DEFAULT_CONCURRENCY = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

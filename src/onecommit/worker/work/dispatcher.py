@@ -7,7 +7,6 @@ from itertools import count
 
 from onecommit.calls.work_attempts import claim_work, discover_work, mark_work_sleeper
 from onecommit.domain.work_attempt import WorkCandidate, WorkClaim
-from onecommit.errors import EpochFenced
 from onecommit.telemetry.events import Emit, WorkMoved
 from onecommit.worker.incarnation import Incarnation
 from onecommit.worker.insistence import Insistence
@@ -146,8 +145,6 @@ class WorkDispatcher:
         return min(_AGAIN * 2.0 ** min(times, 20) / 2, _LONGEST_REST)
 
     def _learn(self, claim: WorkClaim) -> None:
-        if claim.fenced:
-            raise EpochFenced("the runtime epoch of this process is not the active one")
         for moved in claim.moved:
             self._emit(
                 WorkMoved(

@@ -9,7 +9,6 @@ from typing import Any
 from onecommit.app.work_contract import CODEC
 from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
 from onecommit.calls.work_attempts import (
-    FENCED,
     acquire_permit,
     admit_invocation,
     complete_work,
@@ -32,6 +31,7 @@ from onecommit.telemetry.events import (
     WorkAttemptFailed,
     WorkAttemptRefused,
     WorkCompletionFenced,
+    WorkNames,
     WorkSuspended,
 )
 from onecommit.telemetry.tracebacks import frames_of
@@ -169,15 +169,12 @@ class WorkRunner:
             invocation.executing = False
 
     def _raised(self, invocation: Invocation, error: BaseException) -> WorkEnd:
-        claimed = invocation.claimed
         end = ending.of_error(
             error, code=None if invocation.stop is None else invocation.stop.value
         )
         self._emit(
             WorkAttemptFailed(
-                work=claimed.fence.work_id,
-                contract=_label(claimed),
-                attempt=claimed.fence.attempt,
+                **_names(invocation),
                 failure=type(error).__qualname__,
                 frames=frames_of(error),
             )
@@ -185,28 +182,19 @@ class WorkRunner:
         return end
 
     async def _complete(self, invocation: Invocation, end: WorkEnd) -> None:
-        completion = await self._insistence.run(complete_work(invocation.fence, end))
-        if completion.code == FENCED:
-            self._emit(
-                WorkCompletionFenced(
-                    work=invocation.fence.work_id,
-                    contract=_label(invocation.claimed),
-                    attempt=invocation.fence.attempt,
-                    digest=hashlib.sha256(end.result or b"").hexdigest(),
-                )
-            )
-            raise _fenced()
+        try:
+            completion = await self._insistence.run(complete_work(invocation.fence, end))
+        except EpochFenced:
+            digest = hashlib.sha256(end.result or b"").hexdigest()
+            self._emit(WorkCompletionFenced(**_names(invocation), digest=digest))
+            raise
         self._report(invocation, end.event.value, completion)
 
     def _report(self, invocation: Invocation, event: str, completion: WorkCompletion) -> None:
-        if completion.code == FENCED:
-            raise _fenced()
         ended = WorkSuspended if completion.is_suspended else WorkAttemptEnded
         self._emit(
             ended(
-                work=invocation.fence.work_id,
-                contract=_label(invocation.claimed),
-                attempt=invocation.fence.attempt,
+                **_names(invocation),
                 event=event,
                 outcome=completion.outcome.value,
                 state=completion.state,
@@ -215,13 +203,9 @@ class WorkRunner:
         )
 
     def _refused(self, invocation: Invocation, permission: Permission) -> None:
-        if permission.code == FENCED:
-            raise _fenced()
         self._emit(
             WorkAttemptRefused(
-                work=invocation.fence.work_id,
-                contract=_label(invocation.claimed),
-                attempt=invocation.fence.attempt,
+                **_names(invocation),
                 code=permission.code or "",
             )
         )
@@ -274,9 +258,6 @@ def _prepared(claimed: ClaimedWork, work: AnyWork) -> Any:
     return contract.decode_payload(claimed.payload)
 
 
-def _label(claimed: ClaimedWork) -> str:
-    return f"{claimed.contract_name}/{claimed.contract_version}"
-
-
-def _fenced() -> EpochFenced:
-    return EpochFenced("the runtime epoch of this process is not the active one")
+def _names(invocation: Invocation) -> WorkNames:
+    fence = invocation.fence
+    return WorkNames(work=fence.work_id, contract=invocation.claimed.label, attempt=fence.attempt)

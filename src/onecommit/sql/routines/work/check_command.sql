@@ -2,9 +2,7 @@
 create or replace function "@schema@".check_command(p_command_id text, p_actor text, p_reason text) returns void
 language plpgsql immutable as $$
 begin
-    if coalesce(p_command_id, '') !~ '^[A-Za-z0-9._:-]{1,200}$' then
-        raise exception 'command_id: must be 1 to 200 of A-Z a-z 0-9 . _ : -' using errcode = '22023';
-    end if;
+    perform "@schema@".check_identifier('command_id', p_command_id);
     if coalesce(length(trim(p_actor)), 0) not between 1 and 200 then
         raise exception 'actor: must be 1 to 200 characters' using errcode = '22023';
     end if;

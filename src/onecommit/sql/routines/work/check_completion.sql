@@ -10,11 +10,8 @@ begin
     if (p_event = 'succeeded') <> (p_result is not null) or (p_result is null) <> (p_result_codec is null) then
         raise exception 'result: belongs, with its codec, to succeeded alone' using errcode = '22023';
     end if;
-    if octet_length(p_result) > 262144 then
-        raise exception 'result: is longer than 262144 bytes' using errcode = '22023';
-    end if;
-    if p_result_codec !~ '^[A-Za-z0-9._:-]{1,200}$' then
-        raise exception 'result_codec: must be 1 to 200 of A-Z a-z 0-9 . _ : -' using errcode = '22023';
+    if p_result is not null then
+        perform "@schema@".check_result(p_result, p_result_codec);
     end if;
     if p_event = 'succeeded' and p_code is not null then
         raise exception 'code: a success has none' using errcode = '22023';

@@ -33,8 +33,7 @@ begin
         expected_revision = p_work.revision + 1
     where d.work_id = p_work.work_id;
     if not found then
-        raise exception 'Work % has no dispatch row', p_work.work_id using errcode = 'OC012',
-            hint = 'The store is damaged: restore it, and rotate the epoch.';
+        perform "@schema@".lock_dispatch(p_work.work_id);  -- raises
     end if;
     perform "@schema@".write_work_history(
         p_work, p_event, p_end.state, p_work.revision + 1, p_epoch, p_now, p_end.code, p_command_id, p_actor, p_digest,
