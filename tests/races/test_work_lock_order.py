@@ -1,33 +1,22 @@
-"""Schema, scope, Work, dispatch, permit: the one order of locks, observed at every operation of the Work runtime.
+"""Schema, scope, Work, dispatch, permit, history: the one order of locks, at every operation of the Work runtime.
 
-Whoever holds one of them stops the operation there. Then the rows before it are locked and those after it are not,
-found by trying with NOWAIT; the advisory locks before it are in pg_locks. History is inserted last and locks nobody.
+Whoever holds one of them stops the operation there. Then it holds those before it and has not touched those after it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
 
-from tests.engine import Engine
+from tests.races.work_locks import HOLD, before, held_at, locked_rows, reached
 from tests.works import SECOND, Runtime, Works
 
 pytestmark = pytest.mark.pg
 
-ROWS = ("work", "dispatch", "effect_permit")
-ORDER = ("schema", "scope", *ROWS)
-HOLD = {
-    "schema": "select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)",
-    "scope": "select pg_advisory_xact_lock(onecommit.lock_class('onecommit.scope'), onecommit.scope_key('tenant-1'))",
-} | {row: f"select 1 from onecommit.{row} for update nowait" for row in ROWS}
-ADVISORY = """
-select array_agg(case l.classid::regclass when 'onecommit.store_metadata'::regclass then 'schema' else 'scope' end)
-from pg_locks l where l.pid = %s and l.granted and l.locktype = 'advisory'
-"""
+ROWS = ("work", "dispatch", "permit")
 LEASE = WorkRetry().lease
 
 
@@ -80,9 +69,7 @@ OPERATIONS = {
         run=lambda _, r, c: r.renew(c), prepare=permitted, rows=("work", "dispatch"), skips=True
     ),
     "permit": Operation(run=lambda _, r, c: r.permit(c), rows=("work", "dispatch")),
-    "admit": Operation(
-        run=lambda _, r, c: r.admit(c), prepare=permitted, rows=("work", "effect_permit")
-    ),
+    "admit": Operation(run=lambda _, r, c: r.admit(c), prepare=permitted, rows=("work", "permit")),
     "admit at the cutoff": Operation(run=lambda _, r, c: r.admit(c), prepare=closed, rows=ROWS),
     "complete": Operation(
         run=lambda _, r, c: r.complete(c, "exception"), prepare=admitted, rows=ROWS
@@ -112,28 +99,10 @@ def prepared(works: Works, operation: Operation) -> tuple[Runtime, Any]:
 def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
     works: Works, operation: Operation, lock: str
 ):
-    """Nothing later has been touched."""
+    """Nothing later has been touched, and no history is written."""
     runtime, claimed = prepared(works, operation)
-    holder = works.store.engine().begin()
-    holder.sql(HOLD[lock])
-    with works.store.blocked(
-        runtime.engine, operation.run, works, runtime, claimed, by=holder
-    ) as answer:
-        advisory = works.value(ADVISORY, runtime.engine.pid)
-        locked = {row for row in ROWS if row != lock and is_locked(works.store.engine(), row)}
-        holder.rollback()
-    answer.result()
-    before = ORDER[: ORDER.index(lock)]
-    assert set(advisory or ()) == set(before) & {"schema", "scope"}
-    assert locked == set(before) & set(operation.rows)
-
-
-def is_locked(prober: Engine, row: str) -> bool:
-    try:
-        prober.sql(HOLD[row])
-    except psycopg.errors.LockNotAvailable:
-        return True
-    return False
+    held = held_at(works, lock, runtime.engine, lambda: operation.run(works, runtime, claimed))
+    assert held == before(lock, ("schema", "scope", *operation.rows))
 
 
 @pytest.mark.parametrize(
@@ -144,15 +113,15 @@ def test_claims_and_renewals_pass_by_locked_work(works: Works, operation: Operat
     runtime, claimed = prepared(works, operation)
     holder = works.store.engine().begin()
     holder.sql(HOLD["work"])
-    before = works.everything()
+    before_it = works.everything()
     [row] = operation.run(works, runtime, claimed)
     assert row.outcome in {"lost", "busy"}
-    assert works.everything() == before
+    assert works.everything() == before_it
 
 
 @pytest.mark.parametrize("operation", [pytest.param(o, id=name) for name, o in OPERATIONS.items()])
 def test_the_locks_end_with_the_transaction(works: Works, operation: Operation):
     runtime, claimed = prepared(works, operation)
     operation.run(works, runtime, claimed)
-    assert works.value(ADVISORY, runtime.engine.pid) is None
-    assert not any(is_locked(works.store.engine(), row) for row in ROWS)
+    assert reached(works, runtime.engine) == set()
+    assert locked_rows(works) == set()
