@@ -17,6 +17,7 @@ _DEAD = """
     select coalesce(sum(n_tup_upd + n_tup_del), 0), coalesce(sum(n_dead_tup), 0)
     from pg_stat_user_tables
 """
+_TRANSACTIONS = "select xact_commit from pg_stat_database where datname = current_database()"
 _OTHERS = """
     select count(*) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
@@ -64,13 +65,22 @@ class Database:
         [(position,)] = await self.execute("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
         return int(position)
 
+    async def transactions(self) -> int:
+        """Return how many transactions were committed, after waiting as for the dead tuples."""
+        await self._wait_for_counters()
+        [(committed,)] = await self.execute(_TRANSACTIONS)
+        return int(committed)
+
     async def dead_tuples(self) -> DeadTuples:
         """Read the counters, after waiting for the other sessions to end and report theirs."""
+        await self._wait_for_counters()
+        [(made, left)] = await self.execute(_DEAD)
+        return DeadTuples(made=int(made), left=int(left))
+
+    async def _wait_for_counters(self) -> None:
         if not await wait_until(self._is_alone, deadline=time.monotonic() + _SESSION_END_SECONDS):
             raise RuntimeError(f"Sessions of {self.name} are still open; its counters are behind.")
         await self.execute("select pg_stat_clear_snapshot()")
-        [(made, left)] = await self.execute(_DEAD)
-        return DeadTuples(made=int(made), left=int(left))
 
     async def _is_alone(self) -> bool:
         [(others,)] = await self.execute(_OTHERS)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.adapters.contract import Adapter
+from benchmarks.adapters.contract import System
 from benchmarks.server import SETTINGS, Server
 
 _LIBRARIES = ("psycopg", "asyncpg", "uvloop")
 
 
-def describe(server: Server, adapters: list[Adapter]) -> dict[str, object]:
+def describe(server: Server, adapters: list[System]) -> dict[str, object]:
     """Return processor, memory, load, interpreter, server and package versions."""
     return {
         "processor": _processor(),
@@ -29,14 +29,22 @@ def describe(server: Server, adapters: list[Adapter]) -> dict[str, object]:
         "settings": SETTINGS,
         "commit": _commit(),
         "libraries": {name: _version(name) for name in _LIBRARIES},
-        "systems": {
-            adapter.name: {
-                "package": adapter.distribution,
-                "version": _version(adapter.distribution),
-                "driven": adapter.settings,
-            }
-            for adapter in adapters
-        },
+        "systems": _systems(adapters),
+    }
+
+
+def _systems(adapters: list[System]) -> dict[str, dict[str, object]]:
+    """Return package, version and settings by name; a system with jobs and Work is driven in two ways."""
+    driven: dict[str, list[str]] = {}
+    for adapter in adapters:
+        driven.setdefault(adapter.name, []).append(adapter.settings)
+    return {
+        adapter.name: {
+            "package": adapter.distribution,
+            "version": _version(adapter.distribution),
+            "driven": driven[adapter.name],
+        }
+        for adapter in adapters
     }
 
 

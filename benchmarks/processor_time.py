@@ -1,4 +1,4 @@
-"""Processor time of the server's processes, which other load on the machine hardly changes."""
+"""Processor time of the server's processes and of ours, which other load on the machine hardly changes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def server_seconds(postmaster: int) -> float | None:
         elif int(fields[_PARENT]) == postmaster:
             ticks += sum(map(int, fields[_USER : _USER + 2]))
     return ticks / _TICKS
+
+
+def process_seconds(pid: int) -> float | None:
+    """Return the time used by one process and all its threads; Linux only."""
+    fields = _fields(Path("/proc") / str(pid))
+    return sum(map(int, fields[_USER : _USER + 2])) / _TICKS if fields else None
 
 
 def _fields(process: Path) -> list[str]:

@@ -9,17 +9,18 @@ import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import uvloop
 
 from benchmarks import machine, report
 from benchmarks.adapters import catalogue
-from benchmarks.adapters.contract import Adapter
+from benchmarks.adapters.contract import System
 from benchmarks.report import ScenarioResult
 from benchmarks.scenarios.bench import Bench, Measures
 from benchmarks.server import Server, running_server
 
-SCENARIOS = (
+JOB_SCENARIOS = (
     "enqueue_single",
     "enqueue_concurrent",
     "lifecycle",
@@ -30,21 +31,24 @@ SCENARIOS = (
     "aborted_producers",
     "growth",
 )
+WORK_SCENARIOS = ("work_lifecycle",)
+SCENARIOS = JOB_SCENARIOS + WORK_SCENARIOS
 
-Measure = Callable[[Adapter, Bench], Awaitable[Measures]]
+Measure = Callable[[Any, Bench], Awaitable[Measures]]
 
 
 def main() -> None:
     """Measure every chosen scenario for every chosen system and write the report."""
     options = _options()
-    adapters, absent = catalogue.load_all(options.peers)
+    systems, absent = _systems(options)
     for name, reason in absent.items():
         print(f"absent: {name}: {reason}")
     with running_server() as server:
-        about = machine.describe(server, adapters)
+        about = machine.describe(server, [*systems[True], *systems[False]])
         bench = _bench(server, options)
         results = [
-            _measure_scenario(name, adapters, bench, options.repeat) for name in options.scenario
+            _measure_scenario(name, systems[name in JOB_SCENARIOS], bench, options.repeat)
+            for name in options.scenario
         ]
     paths = report.write(
         options.output,
@@ -70,8 +74,21 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--pickups", type=int, default=200, help="jobs whose pickup is timed")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a drain may take")
     parser.add_argument("--growth", nargs=3, type=int, default=sizes, metavar="JOBS")
+    parser.add_argument("--items", type=int, default=5_000, help="items of Work to accept and do")
+    parser.add_argument("--producers", type=int, default=8, help="tasks that accept Work at once")
+    parser.add_argument("--scopes", type=int, default=10, help="scopes that Work takes turns in")
     parser.add_argument("--output", type=Path, default=output, help="directory of the report")
     return parser.parse_args()
+
+
+def _systems(options: argparse.Namespace) -> tuple[dict[bool, list[System]], dict[str, str]]:
+    """Return the chosen systems with jobs (True) and with Work (False), and who is absent and why."""
+    systems: dict[bool, list[System]] = {True: [], False: []}
+    absent: dict[str, str] = {}
+    for jobs in {name in JOB_SCENARIOS for name in options.scenario}:
+        systems[jobs], missing = catalogue.load_all(catalogue.modules(options.peers, jobs=jobs))
+        absent |= missing
+    return systems, absent
 
 
 def _bench(server: Server, options: argparse.Namespace) -> Bench:
@@ -82,11 +99,14 @@ def _bench(server: Server, options: argparse.Namespace) -> Bench:
         pickups=options.pickups,
         limit=options.limit,
         sizes=tuple(options.growth),
+        items=options.items,
+        producers=options.producers,
+        scopes=options.scopes,
     )
 
 
 def _measure_scenario(
-    name: str, adapters: list[Adapter], bench: Bench, repeats: int
+    name: str, adapters: list[System], bench: Bench, repeats: int
 ) -> ScenarioResult:
     """Measure the systems in turn, again and again, so that drift of the machine hits all alike."""
     scenario = importlib.import_module(f"benchmarks.scenarios.{name}")
@@ -97,7 +117,7 @@ def _measure_scenario(
     return result
 
 
-def _empty_result(name: str, scenario: ModuleType, adapters: list[Adapter]) -> ScenarioResult:
+def _empty_result(name: str, scenario: ModuleType, adapters: list[System]) -> ScenarioResult:
     title = (scenario.__doc__ or name).strip().splitlines()[0]
     return ScenarioResult(
         name=name,
@@ -109,7 +129,7 @@ def _empty_result(name: str, scenario: ModuleType, adapters: list[Adapter]) -> S
 
 
 def _measure_once(
-    measure: Measure, adapter: Adapter, bench: Bench, result: ScenarioResult, repeat: int
+    measure: Measure, adapter: System, bench: Bench, result: ScenarioResult, repeat: int
 ) -> None:
     """Measure once; a failure is reported as such and does not stop the run."""
     try:
@@ -123,7 +143,7 @@ def _measure_once(
     print(f"{result.name} #{repeat + 1} {adapter.name}: {figures or 'does not apply'}", flush=True)
 
 
-async def _awaited(measure: Measure, adapter: Adapter, bench: Bench) -> Measures:
+async def _awaited(measure: Measure, adapter: System, bench: Bench) -> Measures:
     return await measure(adapter, bench)
 
 

@@ -47,11 +47,11 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Run the worker of the adapter named on the command line, for ever."""
-    name, step, expected = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    """Run the worker of the adapter whose module the command line names, for ever."""
+    module, step, expected = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     meter = Meter(step=step, expected=expected)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    uvloop.run(load(name).work(os.environ["BENCH_DSN"], meter.handled))
+    uvloop.run(load(module).work(os.environ["BENCH_DSN"], meter.handled))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.adapters.contract import Adapter
+from benchmarks.adapters.contract import System
+from benchmarks.processor_time import process_seconds
 
 _ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30.0
@@ -36,6 +37,11 @@ class Worker:
     def __init__(self, process: Process) -> None:
         assert process.stdout is not None
         self._output = process.stdout
+        self._pid = process.pid
+
+    def processor_seconds(self) -> float | None:
+        """Return the processor time of the process so far, where it can be read."""
+        return process_seconds(self._pid)
 
     async def next_progress(self, timeout: float) -> Progress | None:
         """Return the next report; None when none came in time."""
@@ -67,15 +73,15 @@ class Worker:
 
 @asynccontextmanager
 async def running_worker(
-    adapter: Adapter, dsn: str, *, expected: int | None = None
+    adapter: System, dsn: str, *, expected: int | None = None, step: int | None = None
 ) -> AsyncIterator[Worker]:
-    """Run the adapter's worker, reporting each job or each percent of those expected, then kill it."""
-    step = 1 if expected is None else max(1, expected // 100)
+    """Run the adapter's worker, reporting each `step`, by default a percent of those expected, then kill it."""
+    step = step or max(1, (expected or 0) // 100)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "benchmarks.worker_main",
-        adapter.name,
+        type(adapter).__module__,
         str(step),
         str(expected or 0),
         stdin=PIPE,

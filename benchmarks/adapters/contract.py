@@ -1,4 +1,4 @@
-"""What a job system must offer so that every scenario measures it in the same way."""
+"""What a system must offer so that every scenario measures it in the same way."""
 
 from __future__ import annotations
 
@@ -35,14 +35,20 @@ class Producer(Protocol):
         ...
 
 
-class Adapter(Protocol):
-    """A job system as the scenarios see it."""
+class Acceptor(Protocol):
+    """An open client that accepts effects at a provider, which does nothing."""
+
+    async def accept(self, number: int) -> None:
+        """Accept one item and return once it is committed."""
+        ...
+
+
+class System(Protocol):
+    """What is installed, runs and is looked at in every scenario, with jobs or with Work."""
 
     name: str
     distribution: str
     """The package whose version the report names."""
-    wakes: bool
-    """Whether an idle worker is told of new jobs, so that pickup and idling mean something."""
     settings: str
     """How the system is driven, in a few words, for the report."""
 
@@ -50,16 +56,33 @@ class Adapter(Protocol):
         """Install the schema into an empty database."""
         ...
 
-    def producer(self, dsn: str, connections: int) -> AbstractAsyncContextManager[Producer]:
-        """Open a client with that many connections already established."""
-        ...
-
     async def work(self, dsn: str, handled: Handled) -> None:
         """Run one worker for ever; its process is killed when the measurement is over."""
         ...
 
     async def open_jobs(self, dsn: str) -> int:
-        """Count the jobs that are not durably closed."""
+        """Count the jobs, or items of Work, that are not durably closed."""
+        ...
+
+
+class Adapter(System, Protocol):
+    """A job system as the scenarios see it."""
+
+    wakes: bool
+    """Whether an idle worker is told of new jobs, so that pickup and idling mean something."""
+
+    def producer(self, dsn: str, connections: int) -> AbstractAsyncContextManager[Producer]:
+        """Open a client with that many connections already established."""
+        ...
+
+
+class WorkAdapter(System, Protocol):
+    """A system of durable effects as the scenarios of Work see it."""
+
+    def acceptor(
+        self, dsn: str, *, connections: int, scopes: int
+    ) -> AbstractAsyncContextManager[Acceptor]:
+        """Open a client for so many accepting tasks; items take turns among the scopes, if it has any."""
         ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from benchmarks.adapters.contract import Adapter
+from benchmarks.adapters.contract import System
 from benchmarks.database import Database, fresh_database
 from benchmarks.server import Server
 
@@ -29,9 +29,15 @@ class Bench:
     """Seconds after which a slow drain or fill is cut and its rate taken as it stands."""
     sizes: tuple[int, ...]
     """Backlogs of the growth scenario."""
+    items: int
+    """Items of Work that are accepted and done."""
+    producers: int
+    """Tasks that accept Work at the same time, each on a connection of its own."""
+    scopes: int
+    """Scopes that the items of Work take turns in."""
 
     @asynccontextmanager
-    async def database(self, adapter: Adapter) -> AsyncIterator[Database]:
+    async def database(self, adapter: System) -> AsyncIterator[Database]:
         """Open a fresh database with the adapter's schema installed."""
         async with fresh_database(self.server, f"bench_{adapter.name}") as database:
             await adapter.setup(database.dsn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from benchmarks.adapters.contract import Adapter
+from benchmarks.adapters.contract import System
 from benchmarks.database import Database
 from benchmarks.waiting import wait_until
 from benchmarks.worker_process import running_worker
@@ -30,7 +30,7 @@ class Drain:
         return self.closed / self.seconds
 
 
-async def drain(adapter: Adapter, database: Database, *, jobs: int, limit: float) -> Drain:
+async def drain(adapter: System, database: Database, *, jobs: int, limit: float) -> Drain:
     """Run a worker over `jobs` enqueued jobs until none is open, or until the limit."""
     before = await adapter.open_jobs(database.dsn)
     async with running_worker(adapter, database.dsn, expected=jobs) as worker:

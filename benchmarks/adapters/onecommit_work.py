@@ -1,0 +1,118 @@
+"""Work of Onecommit through its public API, as logins for which row-level security holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection, sql
+from psycopg.conninfo import make_conninfo
+
+from benchmarks.adapters.contract import Handled
+from benchmarks.adapters.psycopg_client import scalar
+from onecommit import App, Safety, Work, WorkInvocation, schema
+
+_CONCURRENCY = 100
+_PASSWORD = "only-for-benchmarks"
+_OWNER, _ACCEPTOR, _WORKER = "bench_owner", "bench_acceptor", "bench_worker"
+_CAPABILITIES = {
+    _ACCEPTOR: ["work_acceptor"],
+    _WORKER: ["worker", "work_dispatcher", "work_runtime"],
+}
+# Both by index: of what is stored beside, nothing is due within an hour.
+_OPEN = """
+    select (select count(*) from onecommit.dispatch
+            where contract_name = 'bench.noop' and contract_version = '1' and state in ('available', 'leased')
+              and discover_at < now() + interval '1 hour')
+         + (select count(*) from onecommit.dispatch where state = 'suspended')
+"""
+
+
+class OnecommitAcceptor:
+    """Accepts through the registered Work, on connections of the App."""
+
+    def __init__(self, noop: Work[dict[str, int], None], scopes: int) -> None:
+        self._noop = noop
+        self._scopes = scopes
+
+    async def accept(self, number: int) -> None:
+        await self._noop.accept(
+            {"n": number},
+            scope=f"scope-{number % self._scopes}",
+            command_id=f"command-{number}",
+            idempotency_key=f"event-{number}",
+        )
+
+
+class OnecommitWork:
+    """Each item: accepted, claimed, permitted, admitted, completed, with its history."""
+
+    name = "onecommit"
+    distribution = "onecommit"
+    settings = f"Work of class PROVIDER_KEYED, {_CONCURRENCY} items at a time, else defaults"
+
+    async def setup(self, dsn: str) -> None:
+        async with await AsyncConnection.connect(dsn, autocommit=True) as admin:
+            for role in (_OWNER, *_CAPABILITIES):
+                await _ensure_login(admin, role)
+            await admin.execute(
+                sql.SQL("grant create on database {} to {}").format(
+                    sql.Identifier(admin.info.dbname), sql.Identifier(_OWNER)
+                )
+            )
+            owner = login(dsn, _OWNER)
+            await asyncio.to_thread(schema.apply, owner)
+            await asyncio.to_thread(
+                schema.ensure_epoch, owner, actor="benchmarks", reason="fresh store"
+            )
+            await admin.execute(schema.grants(_CAPABILITIES).encode())
+
+    @asynccontextmanager
+    async def acceptor(
+        self, dsn: str, *, connections: int, scopes: int
+    ) -> AsyncIterator[OnecommitAcceptor]:
+        async with App(login(dsn, _ACCEPTOR), max_connections=connections) as app:
+            yield OnecommitAcceptor(_register(app, lambda _: None), scopes)
+
+    async def work(self, dsn: str, handled: Handled) -> None:
+        app = App(login(dsn, _WORKER))
+        noop = _register(app, handled)
+        async with app.worker(work={noop.contract.name: _CONCURRENCY}) as worker:
+            await worker.run()
+
+    async def open_jobs(self, dsn: str) -> int:
+        return await scalar(dsn, _OPEN)
+
+
+def login(dsn: str, role: str) -> str:
+    """Return the connection string of one of our logins."""
+    return make_conninfo(dsn, user=role, password=_PASSWORD)
+
+
+async def _ensure_login(admin: AsyncConnection[Any], role: str) -> None:
+    cursor = await admin.execute("select 1 from pg_roles where rolname = %s", (role,))
+    if await cursor.fetchone() is None:
+        await admin.execute(
+            sql.SQL("create role {} login password {}").format(sql.Identifier(role), _PASSWORD)
+        )
+
+
+def _register(app: App, handled: Handled) -> Work[dict[str, int], None]:
+    noop: Work[dict[str, int], None] = app.work(
+        "bench.noop",
+        version="1",
+        payload=dict[str, int],
+        result=type(None),
+        safety=Safety.PROVIDER_KEYED,
+    )
+
+    @noop.executor
+    async def run(invocation: WorkInvocation, payload: dict[str, int]) -> None:
+        handled(payload["n"])
+
+    return noop
+
+
+ADAPTER = OnecommitWork()
