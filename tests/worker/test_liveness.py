@@ -12,10 +12,14 @@ from onecommit.app.context import JobContext
 from onecommit.domain.job import JobState
 from onecommit.errors import EpochFenced
 from onecommit.telemetry.events import (
+    HeartbeatStale,
     ListenerReady,
     ListenerSilent,
+    ListenerUnavailable,
     LoopBlocked,
+    Reconnected,
     WorkerFenced,
+    WorkerIdentityLost,
     WorkerReplaced,
     WorkerStopped,
 )
@@ -87,6 +91,8 @@ async def test_a_handler_that_never_yields_loses_its_job_and_the_worker_returns_
         worker = await worker_of(**QUICK)
         replaced = await events.wait_for(WorkerReplaced)
     assert attempts == [1, 2]
+    stale = await events.wait_for(HeartbeatStale)
+    assert stale.silent_seconds >= QUICK["rescue_window"]
     blocked = await events.wait_for(LoopBlocked)
     assert blocked.kind == "stuck"
     assert "stuck" in blocked.frames
@@ -122,6 +128,8 @@ async def test_a_worker_declared_dead_stops_what_it_runs_and_registers_anew(
         connection.execute("update onecommit.worker set ended_at = clock_timestamp()")
     replaced = await events.wait_for(WorkerReplaced)
     assert replaced.cancelled == 1
+    [lost] = events.of(WorkerIdentityLost)
+    assert (lost.code, lost.worker) == ("ASDUR405", replaced.worker)
     assert replaced.successor == worker._machinery.incarnation.worker
     # The new incarnation leads, sees the old one ended, and rescues.
 
@@ -239,12 +247,51 @@ async def test_without_notices_the_worker_polls(app, events):
         worker = await start_worker(
             proxied, events, poll_interval=3600.0, silent_poll_interval=0.05
         )
-        await events.wait_for(ListenerSilent)
+        assert (await events.wait_for(ListenerSilent)).code == "ASDUR406"
         assert not events.of(ListenerReady)
         await work.enqueue()
         async with asyncio.timeout(20):
             await ran.wait()
         await worker.stop()
+
+
+async def test_a_listener_that_is_lost_is_said_once_and_comes_back(
+    app, worker_of, events, database
+):
+    """The worker polls meanwhile; nothing that it runs depends on notices."""
+    await worker_of()
+    await events.wait_for(ListenerReady)
+    with database.connect() as connection:
+        ended = connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and query ilike 'listen %'"
+        ).fetchall()
+    assert ended == [(True,)]
+    lost = await events.wait_for(ListenerUnavailable)
+    assert (type(lost), lost.code) == (ListenerUnavailable, "ASDUR406")
+    await events.wait_for(ListenerReady, count=2)
+    assert len(events.of(ListenerUnavailable)) == 1
+
+
+async def test_a_heartbeat_that_does_not_arrive_for_the_window_is_said_once(app, events):
+    """The connection is gone, not the worker: it names the code by which its leases may be lost."""
+    settings = app.settings
+    async with (
+        Proxy(settings.dsn) as proxy,
+        App(proxy.dsn, store_id=settings.store_id, epoch=settings.epoch) as proxied,
+    ):
+        worker = await start_worker(proxied, events, heartbeat_interval=0.1, rescue_window=1.0)
+        await events.wait_for(ListenerReady)
+        proxy.refuse()
+        stale = await events.wait_for(HeartbeatStale)
+        assert (stale.code, stale.worker) == ("ASDUR404", worker._machinery.incarnation.worker)
+        assert stale.silent_seconds >= 1.0
+        proxy.accept()
+        await events.wait_for(Reconnected)
+        heartbeat = worker._machinery.heartbeat
+        await eventually(lambda: heartbeat.age < 1.0, what="a heartbeat arrives again")
+        await worker.stop()
+    assert len(events.of(HeartbeatStale)) == 1
 
 
 async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app, worker_of, events):

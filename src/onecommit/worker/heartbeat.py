@@ -13,7 +13,14 @@ from onecommit.domain.identity import WorkerId
 from onecommit.domain.settings import StoreSettings
 from onecommit.errors import StoreUnavailable, WorkerEnded
 from onecommit.store.sync_store import SyncStore
-from onecommit.telemetry.events import Emit, LoopBlocked, LoopResumed, Reconnected, Reconnecting
+from onecommit.telemetry.events import (
+    Emit,
+    HeartbeatStale,
+    LoopBlocked,
+    LoopResumed,
+    Reconnected,
+    Reconnecting,
+)
 from onecommit.telemetry.tracebacks import frames_of_thread
 from onecommit.worker.incarnation import Incarnation
 from onecommit.worker.open_requests import OpenRequests
@@ -44,6 +51,8 @@ class Heartbeat:
         renew: Callable[[SyncStore], float],
         emit: Emit,
     ) -> None:
+        self.failures = 0
+        """Heartbeats in a row that the database did not answer."""
         patience = timedelta(seconds=window / 3)
         self._store = SyncStore(
             replace(
@@ -67,15 +76,32 @@ class Heartbeat:
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._ticked = time.monotonic()
+        self._answered_at = time.monotonic()
+        self._stale = False
         self._blocked = False
-        self._failures = 0
         self._due = 0.0
         self._stopping = False
         self._poked = threading.Event()
         self._thread = threading.Thread(target=self._work, name="onecommit-heartbeat", daemon=True)
 
+    @property
+    def age(self) -> float:
+        """Seconds since the store took note of this worker, the last time as far as we know."""
+        return time.monotonic() - self._answered_at
+
+    @property
+    def loop_silence(self) -> float:
+        """Seconds since the event loop is known to have run."""
+        return time.monotonic() - self._ticked
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
     def start(self) -> None:
-        """Begin."""
+        """Begin; the registration just before counts as the first heartbeat."""
+        self._answered_at = self._ticked = time.monotonic()
         self._thread.start()
 
     async def stop(self) -> None:
@@ -97,6 +123,7 @@ class Heartbeat:
                 self._hand_over(self._on_error, error)
                 self._due = time.monotonic() + self._interval
                 pause = self._interval
+            self._check_age()
             if not self._stopping:
                 self._poked.wait(pause)
         self._store.close()
@@ -137,7 +164,7 @@ class Heartbeat:
         self._ticked = time.monotonic()
 
     def _is_blocked(self) -> bool:
-        silent = time.monotonic() - self._ticked
+        silent = self.loop_silence
         blocked = silent > self._window
         if blocked and not self._blocked:
             self._emit(
@@ -153,22 +180,32 @@ class Heartbeat:
         return blocked
 
     def _unavailable(self, error: StoreUnavailable) -> float:
-        self._failures += 1
+        self.failures += 1
         pause = min(_RETRY_SECONDS, self._interval)
         self._emit(
             Reconnecting(
                 operation="heartbeat_worker",
                 failure=error.message,
-                attempt=self._failures,
+                attempt=self.failures,
                 pause_seconds=pause,
             )
         )
         return pause
 
     def _answered(self) -> None:
-        if self._failures:
-            self._emit(Reconnected(operation="heartbeat_worker", attempts=self._failures))
-            self._failures = 0
+        self._answered_at = time.monotonic()
+        self._stale = False
+        if self.failures:
+            self._emit(Reconnected(operation="heartbeat_worker", attempts=self.failures))
+            self.failures = 0
+
+    def _check_age(self) -> None:
+        """Say once that the others may take this worker for dead, whatever keeps it silent."""
+        if not self._stale and self.age > self._window:
+            self._stale = True
+            self._emit(
+                HeartbeatStale(worker=self._incarnation.worker, silent_seconds=round(self.age, 1))
+            )
 
     def _hand_over(self, function: Callable[..., None], *arguments: object) -> None:
         try:

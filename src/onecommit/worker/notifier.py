@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from onecommit.errors import StoreUnavailable
 from onecommit.store.async_store import AsyncListener, AsyncStore
-from onecommit.telemetry.events import Emit, ListenerReady, ListenerSilent
+from onecommit.telemetry.events import Emit, ListenerReady, ListenerSilent, ListenerUnavailable
 
 _TEST_BUDGET = 3.0
 _TEST_INTERVAL = 60.0
@@ -36,24 +36,24 @@ class Notifier:
         self._emit = emit
         self._on_notice = on_notice
         self._poll = poll
-        self._known_deaf = False
+        self._reported: type[ListenerUnavailable] | None = None
         self._token = ""
         self._heard = asyncio.Event()
 
     async def run_once(self) -> float | None:
         """Listen until the connection is lost or falls silent; then pause before the next try."""
-        pause = _RETRY_AFTER_LOSS
+        pause, why = _RETRY_AFTER_LOSS, ListenerUnavailable
         try:
             async with self._store.listen() as listener, asyncio.TaskGroup() as group:
                 group.create_task(self._pass_on(listener))
                 group.create_task(self._keep_testing())
         except* _Silent:
-            pause = _RETRY_AFTER_SILENCE
+            pause, why = _RETRY_AFTER_SILENCE, ListenerSilent
         except* StoreUnavailable:
-            pause = _RETRY_AFTER_LOSS
+            pause, why = _RETRY_AFTER_LOSS, ListenerUnavailable
         finally:
             self.listening = False
-        self._report_deaf()
+        self._report_deaf(why)
         return pause
 
     async def _pass_on(self, listener: AsyncListener) -> None:
@@ -80,11 +80,11 @@ class Notifier:
     def _hear(self) -> None:
         if not self.listening:
             self.listening = True
-            self._known_deaf = False
+            self._reported = None
             self._emit(ListenerReady())
             self._on_notice("")
 
-    def _report_deaf(self) -> None:
-        if not self._known_deaf:
-            self._known_deaf = True
-            self._emit(ListenerSilent(poll_seconds=self._poll))
+    def _report_deaf(self, why: type[ListenerUnavailable]) -> None:
+        if self._reported is not why:
+            self._reported = why
+            self._emit(why(poll_seconds=self._poll))

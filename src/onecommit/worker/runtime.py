@@ -22,6 +22,7 @@ from onecommit.telemetry.events import (
     Emit,
     LoopFailed,
     WorkerFenced,
+    WorkerIdentityLost,
     WorkerReplaced,
     WorkerStarted,
     log_event,
@@ -237,6 +238,7 @@ class Worker:
         if machinery is None or self._stop_requested.is_set():
             return
         if machinery.incarnation.mark_dead(dead):
+            self._emit(WorkerIdentityLost(worker=dead))
             self._spawn(self._begin_anew(machinery, dead), name="register")
 
     async def _begin_anew(self, machinery: Machinery, dead: WorkerId) -> None:
