@@ -31,7 +31,7 @@ JOB_SCENARIOS = (
     "aborted_producers",
     "growth",
 )
-WORK_SCENARIOS = ("work_lifecycle",)
+WORK_SCENARIOS = ("work_lifecycle", "work_growth", "work_scopes", "work_discovery")
 SCENARIOS = JOB_SCENARIOS + WORK_SCENARIOS
 
 Measure = Callable[[Any, Bench], Awaitable[Measures]]
@@ -65,6 +65,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     names, sizes = list(catalogue.NAMES), [10_000, 100_000, 1_000_000]
+    stores, scopes = [1_000, 30_000, 1_000_000], [1, 30, 1_000]
     output = Path(__file__).parent / "results"
     parser.add_argument("--peers", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--scenario", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
@@ -77,6 +78,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--items", type=int, default=5_000, help="items of Work to accept and do")
     parser.add_argument("--producers", type=int, default=8, help="tasks that accept Work at once")
     parser.add_argument("--scopes", type=int, default=10, help="scopes that Work takes turns in")
+    parser.add_argument("--stores", nargs=3, type=int, default=stores, metavar="ITEMS")
+    parser.add_argument("--scope-counts", nargs=3, type=int, default=scopes, metavar="SCOPES")
+    parser.add_argument("--looks", type=int, default=2_000, help="looks for Work that is due")
     parser.add_argument("--output", type=Path, default=output, help="directory of the report")
     return parser.parse_args()
 
@@ -102,6 +106,9 @@ def _bench(server: Server, options: argparse.Namespace) -> Bench:
         items=options.items,
         producers=options.producers,
         scopes=options.scopes,
+        stores=tuple(options.stores),
+        scope_counts=tuple(options.scope_counts),
+        looks=options.looks,
     )
 
 

@@ -93,3 +93,29 @@ class CallerOwned(Protocol):
     async def settle(self, dsn: str, *, connections: int, seconds: float, complete: bool) -> float:
         """Return how many settling transactions a second commit, with or without a completion."""
         ...
+
+
+Look = Callable[[], Awaitable[int]]
+"""Looks once for what is due and returns how many items it was shown."""
+
+
+@runtime_checkable
+class Storing(Protocol):
+    """A system of Work that can be given a past, and whose Work belongs to scopes."""
+
+    async def store(self, dsn: str, *, first: int, count: int, scopes: int, waiting: float) -> None:
+        """Store so many items, numbered from `first`: that part waits until tomorrow, the others are done."""
+        ...
+
+
+@runtime_checkable
+class Discovering(Protocol):
+    """A system of Work whose worker looks for what is due by a call of its own."""
+
+    async def store_due(self, dsn: str, *, count: int, scopes: int) -> None:
+        """Store so many items that nobody has begun: one in a hundred is due, the others tomorrow."""
+        ...
+
+    def looks(self, dsn: str, *, largest: bool) -> AbstractAsyncContextManager[Look]:
+        """Hand out the call of a worker with default settings, or one for as much as may be asked for."""
+        ...

@@ -10,11 +10,19 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import make_conninfo
 
-from benchmarks.adapters.contract import Handled
-from benchmarks.adapters.psycopg_client import scalar
+from benchmarks.adapters.contract import Handled, Look
+from benchmarks.adapters.onecommit_stored import fill
+from benchmarks.adapters.psycopg_client import connect, scalar
 from onecommit import App, Safety, Work, WorkInvocation, schema
 
 _CONCURRENCY = 100
+_CONTRACT = "bench.noop"
+_CONTRACTS = 10
+"""Contracts that a look is for."""
+_DEFAULT_LOOK = 2 * 5 * _CONTRACTS + 8
+"""What a worker asks for with five free slots for each contract."""
+_LARGEST_LOOK = 1_000
+_LOOK = "select * from onecommit.discover_work_dispatch(%s, %s, %s)"
 _PASSWORD = "only-for-benchmarks"
 _OWNER, _ACCEPTOR, _WORKER = "bench_owner", "bench_acceptor", "bench_worker"
 _CAPABILITIES = {
@@ -78,12 +86,43 @@ class OnecommitWork:
 
     async def work(self, dsn: str, handled: Handled) -> None:
         app = App(login(dsn, _WORKER))
-        noop = _register(app, handled)
-        async with app.worker(work={noop.contract.name: _CONCURRENCY}) as worker:
+        _register(app, handled)
+        async with app.worker(work={_CONTRACT: _CONCURRENCY}) as worker:
             await worker.run()
 
     async def open_jobs(self, dsn: str) -> int:
         return await scalar(dsn, _OPEN)
+
+    async def store(self, dsn: str, *, first: int, count: int, scopes: int, waiting: float) -> None:
+        await fill(
+            dsn, contract=_CONTRACT, first=first, count=count, scopes=scopes, waiting=waiting
+        )
+
+    async def store_due(self, dsn: str, *, count: int, scopes: int) -> None:
+        await fill(
+            dsn,
+            contract=_CONTRACT,
+            contracts=_CONTRACTS,
+            first=0,
+            count=count,
+            scopes=scopes,
+            waiting=0.99,
+            due=0.01,
+        )
+
+    @asynccontextmanager
+    async def looks(self, dsn: str, *, largest: bool) -> AsyncIterator[Look]:
+        names = [f"{_CONTRACT}-{number}" for number in range(_CONTRACTS)]
+        limit = _LARGEST_LOOK if largest else _DEFAULT_LOOK
+        async with await connect(login(dsn, _WORKER)) as connection:
+
+            async def look() -> int:
+                cursor = await connection.execute(
+                    _LOOK, (names, ["1"] * _CONTRACTS, limit), binary=True
+                )
+                return len(await cursor.fetchall())
+
+            yield look
 
 
 def login(dsn: str, role: str) -> str:
@@ -101,7 +140,7 @@ async def _ensure_login(admin: AsyncConnection[Any], role: str) -> None:
 
 def _register(app: App, handled: Handled) -> Work[dict[str, int], None]:
     noop: Work[dict[str, int], None] = app.work(
-        "bench.noop",
+        _CONTRACT,
         version="1",
         payload=dict[str, int],
         result=type(None),

@@ -35,6 +35,12 @@ class Bench:
     """Tasks that accept Work at the same time, each on a connection of its own."""
     scopes: int
     """Scopes that the items of Work take turns in."""
+    stores: tuple[int, ...]
+    """Items of Work that are stored beforehand."""
+    scope_counts: tuple[int, ...]
+    """Numbers of scopes that are compared."""
+    looks: int
+    """Looks for Work that is due."""
 
     @asynccontextmanager
     async def database(self, adapter: System) -> AsyncIterator[Database]:

@@ -43,6 +43,10 @@ class Costs:
             wal=self.wal - before.wal,
         )
 
+    def all_microseconds(self, items: int) -> float:
+        """Return the processor time of server and Python together for each item."""
+        return sum(self.microseconds(items).values())
+
     def microseconds(self, items: int) -> dict[str, float]:
         """Return the processor time of server and Python for each item; 0 where it cannot be read."""
         return {
