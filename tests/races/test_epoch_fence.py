@@ -101,8 +101,9 @@ def test_rotation_waits_for_open_mutations(store: Store, open_mutation: Engine, 
 def test_a_mutation_waits_for_an_open_rotation_and_is_then_fenced(store: Store, rotate):
     """The epoch is read after the lock, so it cannot slip through."""
     operator, producer = store.engine().begin(), store.engine()
-    rotate(operator)
+    operator.sql("select pg_advisory_xact_lock(onecommit.schema_lock_class(), 0)")
     with store.blocked(producer, producer.enqueue, by=operator) as answer:
+        rotate(operator)  # not before: the new epoch shows at once
         operator.commit()
     assert answer.exception().sqlstate == "OC004"
 

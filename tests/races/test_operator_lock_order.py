@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from onecommit.domain.work import Safety
 
 from tests.engine import Engine
-from tests.races.work_locks import COMMAND, HOLD, before, held_at, locked_rows, reached
+from tests.races.work_locks import (
+    COMMAND,
+    HOLD,
+    answer_after_a_rotation,
+    before,
+    held_at,
+    locked_rows,
+    reached,
+)
 from tests.works import Operator, Works
 
 pytestmark = pytest.mark.pg
@@ -139,6 +148,16 @@ def test_every_command_does_what_it_was_prepared_for_and_lets_go(works: Works, c
     assert locked_rows(works) == set()
 
 
+@pytest.mark.parametrize("command", EVERY)
+def test_a_command_that_waited_for_a_rotation_is_fenced(works: Works, command: Command):
+    """The epoch is read under the schema's lock; nothing of the older one is written."""
+    engine, call = prepared(works, command)
+    before_it = works.everything()
+    answer = answer_after_a_rotation(works.store, engine, call)
+    assert (answer.outcome, answer.code) == ("refused", "ASDUR108")
+    assert works.everything() == before_it
+
+
 def finished(works: Works) -> None:
     """Work of one scope that ended a day ago."""
     works.clock.stop()
@@ -174,3 +193,13 @@ def test_a_purge_passes_by_locked_work(works: Works):
     assert purge(works, engine) == 0
     holder.rollback()
     assert purge(works, engine) == 1
+
+
+def test_a_purge_that_waited_for_a_rotation_is_fenced(works: Works):
+    """It has no code to answer with, so it raises."""
+    finished(works)
+    engine = works.engine("work_retention")
+    with pytest.raises(psycopg.Error) as fenced:
+        answer_after_a_rotation(works.store, engine, lambda: purge(works, engine))
+    assert fenced.value.sqlstate == "OC004"
+    assert works.value("select count(*) from onecommit.work_payload") == 1

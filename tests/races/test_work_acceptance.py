@@ -1,7 +1,9 @@
 """Races of acceptance: one Work for each identity whoever comes first, and the scope decides by the order of its lock."""
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -10,8 +12,11 @@ from tests import observe
 from tests.engine import Engine
 from tests.logins import Logins, logins, shared_logins
 from tests.logins import plain_store as shared_store
+from tests.races.moving_clock import MovingClock
+from tests.races.work_locks import answer_after_a_rotation
 from tests.stores import Store
 from tests.work_requests import accept, request
+from tests.works import NOON
 
 pytestmark = pytest.mark.pg
 
@@ -126,6 +131,46 @@ def test_disabling_waits_for_an_acceptance_that_has_the_lock_first(store: Store)
     with store.blocked(operator, operator.sql, EXCLUSIVE, by=caller):
         caller.commit()
     operator.rollback()
+
+
+def test_an_acceptance_that_waited_for_a_rotation_is_fenced(store: Store):
+    """The epoch is read under the schema's lock; the caller's transaction goes on."""
+    caller = store.engine().begin()
+    answer = answer_after_a_rotation(store, caller, lambda: accept(caller))
+    assert answer.code == "ASDUR108"
+    caller.sql("insert into app.invoice values (1)")
+    caller.commit()
+    assert store.observer.execute("select count(*) from onecommit.work").fetchone() == (0,)
+    assert store.observer.execute("select count(*) from app.invoice").fetchone() == (1,)
+
+
+@pytest.fixture
+def clock(store: Store) -> Iterator[MovingClock]:
+    """It runs again afterwards."""
+    clock = MovingClock(store)
+    yield clock
+    clock.run()
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"), [(2, "ASDUR121"), (3, "accepted")], ids=["closed", "open"]
+)
+def test_the_acceptance_is_at_the_time_under_the_lock(
+    store: Store, clock: MovingClock, hours: int, expected: str
+):
+    """A caller that waited has so much less time: neither the begin of its transaction counts nor that of the call."""
+    gate, caller = store.engine().begin(), store.engine().begin()
+    gate.sql(EXCLUSIVE)
+    asked = request(deadline=NOON + timedelta(hours=hours))
+    with store.blocked(caller, accept, caller, asked, by=gate) as answer:
+        clock.pass_(timedelta(hours=2))
+        gate.commit()
+    clock.pass_(timedelta(hours=1))
+    caller.commit()
+    row = answer.result()
+    assert (row.code or row.outcome) == expected
+    if expected == "accepted":
+        assert row.accepted_at == NOON + timedelta(hours=2)
 
 
 @STRICT

@@ -10,6 +10,7 @@ from onecommit.domain.work import WorkFence
 from tests.engine import Engine
 from tests.logins import Logins, logins, shared_logins
 from tests.logins import plain_store as shared_store
+from tests.races.work_locks import answer_after_a_rotation
 from tests.stores import Store
 from tests.work_requests import admitted, call_as_acceptor, fence_arguments, store_of
 
@@ -90,6 +91,16 @@ def test_epoch_and_scope_stand_still_until_the_caller_ends(
     with store.blocked(caller, lock, caller, fence, by=operator):
         assert all(is_free(store, table, fence) for table in ROWS)
         operator.commit()
+
+
+def test_a_handoff_that_waited_for_a_rotation_is_fenced(store: Store, fence: WorkFence):
+    """The epoch is read under the schema's lock; the caller's transaction goes on."""
+    caller = store.engine().begin()
+    answer = answer_after_a_rotation(store, caller, lambda: lock(caller, fence))
+    assert answer.code == "ASDUR108"
+    caller.sql("insert into app.invoice values (1)")
+    caller.commit()
+    assert store.observer.execute("select count(*) from app.invoice").fetchone() == (1,)
 
 
 def test_a_renewal_meanwhile_is_told_to_ask_again(store: Store, fence: WorkFence):

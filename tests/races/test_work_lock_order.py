@@ -11,7 +11,14 @@ import pytest
 
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
 
-from tests.races.work_locks import HOLD, before, held_at, locked_rows, reached
+from tests.races.work_locks import (
+    HOLD,
+    answer_after_a_rotation,
+    before,
+    held_at,
+    locked_rows,
+    reached,
+)
 from tests.works import SECOND, Runtime, Works
 
 pytestmark = pytest.mark.pg
@@ -125,3 +132,16 @@ def test_the_locks_end_with_the_transaction(works: Works, operation: Operation):
     operation.run(works, runtime, claimed)
     assert reached(works, runtime.engine) == set()
     assert locked_rows(works) == set()
+
+
+@pytest.mark.parametrize("operation", [pytest.param(o, id=name) for name, o in OPERATIONS.items()])
+def test_an_operation_that_waited_for_a_rotation_is_fenced(works: Works, operation: Operation):
+    """The epoch is read under the schema's lock; nothing of the older one is written."""
+    runtime, claimed = prepared(works, operation)
+    before_it = works.everything()
+    answer = answer_after_a_rotation(
+        works.store, runtime.engine, lambda: operation.run(works, runtime, claimed)
+    )
+    [row] = answer if isinstance(answer, list) else [answer]
+    assert row.code == "ASDUR108"
+    assert works.everything() == before_it

@@ -4,12 +4,14 @@ Schema, scope and command are advisory locks and stand in pg_locks. A row's lock
 History is inserted last: as soon as an operation has begun to, its lock on the table is there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
 
 from tests.engine import Engine
+from tests.stores import Store
 from tests.works import Works
 
 ROWS = {
@@ -47,6 +49,32 @@ def held_at(works: Works, lock: str, engine: Engine, call: Callable[[], Any]) ->
         holder.rollback()
     answer.result()
     return held
+
+
+ROTATE = """
+select onecommit.rotate_epoch((select store_id from onecommit.store_status()), %s, %s, 'ada', 'restored')
+"""
+
+
+@contextmanager
+def rotation(store: Store) -> Iterator[Engine]:
+    """Who is about to rotate the epoch, with the schema's lock; it rotates and commits at the end of the block.
+
+    Not before: the new epoch shows at once, also to who has not waited for the commit.
+    """
+    operator = store.engine().begin()
+    operator.sql(HOLD["schema"])
+    yield operator
+    operator.sql(ROTATE, store.epoch, store.epoch + 1)
+    store.epoch += 1  # the store is shared: later tests begin in the new one
+    operator.commit()
+
+
+def answer_after_a_rotation(store: Store, engine: Engine, call: Callable[[], Any]) -> Any:
+    """What a call says that was seen to wait for a rotation of the epoch, which then committed."""
+    with ExitStack() as waiting, rotation(store) as operator:
+        answer = waiting.enter_context(store.blocked(engine, call, by=operator))
+    return answer.result()
 
 
 def before(lock: str, taken: tuple[str, ...]) -> set[str]:
