@@ -25,7 +25,8 @@ from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snoo
 from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt, FinalizationToken
 from onecommit.domain.unique import Unique
-from onecommit.domain.work import Accepted, Duplicate, Safety, WorkInquiry
+from onecommit.domain.work import Accepted, Duplicate, Safety, WorkInquiry, WorkState
+from onecommit.domain.work_command import CommandOutcome, CommandResult, OperatorAction
 from onecommit.domain.work_exit import (
     AmbiguousExternalOutcome,
     Applied,
@@ -36,6 +37,7 @@ from onecommit.domain.work_exit import (
     Unknown,
 )
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
+from onecommit.domain.work_view import WorkAction, WorkView
 from onecommit.errors import (
     CallbackTimedOut,
     CommandConflict,
@@ -59,6 +61,8 @@ __all__ = [
     "CallerOwnedJobContext",
     "Cancel",
     "CommandConflict",
+    "CommandOutcome",
+    "CommandResult",
     "Complete",
     "Discard",
     "DiscardError",
@@ -79,6 +83,7 @@ __all__ = [
     "NotApplied",
     "OnParentFailure",
     "OnecommitError",
+    "OperatorAction",
     "Outcome",
     "Parent",
     "Retry",
@@ -95,11 +100,14 @@ __all__ = [
     "Unique",
     "Unknown",
     "Work",
+    "WorkAction",
     "WorkError",
     "WorkInquiry",
     "WorkInvocation",
     "WorkPlan",
     "WorkRetry",
+    "WorkState",
+    "WorkView",
 ]
 
 # Users see one name for each class, wherever its file may move.

@@ -34,6 +34,7 @@ OnecommitError
 │   ├── ScopeNotFound           ASDUR113  there is no such scope
 │   ├── ScopeGenerationChanged  ASDUR114  the scope is of another generation
 │   ├── WorkRejected            ASDUR116  state or safety do not allow it
+│   │   └── OperatorNotAuthorized         the host refused the operator
 │   ├── ProofRequired           ASDUR117  evidence is missing
 │   ├── CommandInProgress       ASDUR118  another process holds the command
 │   ├── WorkRegistryRefused     ASDUR119  the registration does not allow it
@@ -465,6 +466,12 @@ class WorkExitCompatibilityError(AmbiguousOutcome):
     """An executor returned a typed exit that its registration cannot carry; the effect stays unknown."""
 
     remedy = "Register the executor with `exit_executor` under a new version of the contract."
+
+
+class OperatorNotAuthorized(WorkRejected):
+    """The function that the application registered with `@app.authorize` refused the operator."""
+
+    remedy = "Ask somebody who may, or change what the function allows."
 
 
 def from_work_code(code: str, message: str) -> OnecommitError:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
+from onecommit.app.async_works import AsyncScopes, AsyncWorks
+from onecommit.app.authorization import AsyncAuthorization, Authorization, SyncAuthorization
 from onecommit.app.callbacks import Callbacks
 from onecommit.app.decorators import CallerOwnedJobDecorator, JobDecorator
 from onecommit.app.observers import Observer, Observers
@@ -20,6 +22,7 @@ from onecommit.app.registration import (
 from onecommit.app.stores import Stores
 from onecommit.app.sync_callbacks import SyncCallbacks
 from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
+from onecommit.app.sync_works import SyncScopes, SyncWorks
 from onecommit.app.work import Work
 from onecommit.app.work_contract import WorkContract
 from onecommit.domain.follow_up import FollowUpFunction, Transition
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=FollowUpFunction)
+A = TypeVar("A", bound=AsyncAuthorization | SyncAuthorization)
 PayloadT = TypeVar("PayloadT")
 ResultT = TypeVar("ResultT")
 
@@ -100,7 +104,10 @@ class App:
         self.dead_letters = AsyncDeadLetters(stores)
         self.workers = AsyncWorkers(stores)
         self.callbacks = Callbacks(stores, self.registry)
-        self.sync = SyncClient(stores, self.registry)
+        self._authorization = Authorization()
+        self.works = AsyncWorks(stores, self.registry, self._authorization)
+        self.scopes = AsyncScopes(stores, self._authorization)
+        self.sync = SyncClient(stores, self.registry, self._authorization)
 
     @property
     def settings(self) -> StoreSettings:
@@ -232,6 +239,15 @@ class App:
 
         return register
 
+    def authorize(self, function: A) -> A:
+        """Let the decorated function decide which operator may give which command about Work.
+
+        It gets an OperatorAction and returns True, or the command is refused before anything is read;
+        an `async def` one serves `app.works` and `app.scopes` alone. Without one every command is refused.
+        """
+        self._authorization.use(function)
+        return function
+
     def worker(
         self,
         *,
@@ -277,13 +293,15 @@ class App:
 class SyncClient:
     """What an App offers to code that does not await."""
 
-    def __init__(self, stores: Stores, registry: Registry) -> None:
+    def __init__(self, stores: Stores, registry: Registry, authorization: Authorization) -> None:
         self._stores = stores
         self.jobs = SyncJobs(stores, registry)
         self.queues = SyncQueues(stores)
         self.dead_letters = SyncDeadLetters(stores)
         self.workers = SyncWorkers(stores)
         self.callbacks = SyncCallbacks(stores, registry)
+        self.works = SyncWorks(stores, registry, authorization)
+        self.scopes = SyncScopes(stores, authorization)
 
     def close(self) -> None:
         """Close the connections that sync code has opened."""

@@ -10,7 +10,9 @@ from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
+from onecommit.cli.scope import scope_commands
 from onecommit.cli.status import status
+from onecommit.cli.work import work_commands
 from onecommit.cli.worker import worker
 from onecommit.errors import OnecommitError
 from onecommit.version import __version__
@@ -49,6 +51,8 @@ app.command()(migrate)
 app.command()(status)
 app.add_typer(epoch_commands, name="epoch")
 app.add_typer(lanes_commands, name="lanes")
+app.add_typer(work_commands, name="work")
+app.add_typer(scope_commands, name="scope")
 app.add_typer(embedded_commands, name="embedded")
 
 

@@ -38,7 +38,7 @@ ActorOption = Annotated[
     typer.Option(
         "--actor",
         envvar=["ONECOMMIT_ACTOR", "USER"],
-        help="Who does it; kept in the epoch history.",
+        help="Who does it; kept.",
     ),
 ]
 WaitOption = Annotated[

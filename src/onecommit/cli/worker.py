@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import importlib
 import logging
 import os
 import signal
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from onecommit.app.app import App
+from onecommit.cli.application import load_app
 from onecommit.errors import (
     EpochFenced,
     InvalidArgument,
@@ -170,7 +170,7 @@ def worker(
         raise typer.Exit(_supervise(processes))
     if supervised:
         stop_with_parent(budget=drain_seconds + 10)
-    code = _run(_load(app), choices)
+    code = _run(load_app(app), choices)
     raise typer.Exit(code)
 
 
@@ -181,27 +181,6 @@ def _named(
         return dict(map(parse, texts)) if texts else None
     except InvalidArgument as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
-
-
-def _load(path: str) -> App:
-    """Import the App, from the working directory if need be."""
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
-        raise typer.BadParameter("write it as module:app", param_hint="MODULE:APP")
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds texts
-    try:
-        found: object = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise
-        message = f"there is no module {module_name} here"
-        raise typer.BadParameter(message, param_hint="MODULE:APP") from error
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, App):
-        message = f"{attribute} is not an App in {module_name}"
-        raise typer.BadParameter(message, param_hint="MODULE:APP")
-    return found
 
 
 def _supervise(processes: int) -> int:

@@ -7,7 +7,7 @@ create or replace function "@schema@".reconcile_begin(
     p_epoch bigint)
 returns table (
     outcome text, code text, revision bigint, permit_id bigint, attempt integer, activity_id uuid, contract_name text,
-    contract_version text, codec text, payload bytea, remaining integer)
+    contract_version text, codec text, payload bytea, remaining integer, state text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -26,7 +26,7 @@ begin
     <<decided>>
     begin
         exit decided when code <> 'ASDUR107';
-        select c.outcome, c.code, c.revision into outcome, code, revision
+        select c.* into outcome, code, state, revision
         from "@schema@".replayed_command(p_scope_id, p_command_id, 'reconcile', v_fingerprint) c;
         exit decided when outcome is not null;
         v_work := "@schema@".lock_work(p_scope_id, p_work_id);
@@ -34,6 +34,7 @@ begin
         select c.* into v_command from "@schema@".operator_command c where c.scope_id = p_scope_id and c.command_id = p_command_id;
         outcome := 'refused';
         revision := v_work.revision;
+        state := v_work.state;
         code := case when v_command.lease_expires_at > v_now then 'ASDUR118'
                      else "@schema@".reconcile_code(v_work, p_command_id, p_epoch, v_now) end;
         exit decided when code is not null;
