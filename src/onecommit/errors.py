@@ -194,7 +194,7 @@ class FeatureDisabled(OnecommitError):
     """Caller-owned completion is not enabled for the queue or this worker lacks it and the queue has it."""
 
     code = "OC003"
-    remedy = "Upgrade every worker of the queue; `onecommit status` names those that lack caller_owned_v1."
+    remedy = "Upgrade every worker of the queue or allow it again; `onecommit status` says who lacks caller_owned_v1 and which queues an operator has disabled."
 
 
 class EpochFenced(OnecommitError):

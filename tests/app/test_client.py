@@ -113,6 +113,18 @@ async def test_an_unknown_queue_is_not_paused_silently(app: App):
         await app.queues.pause("nowhere", **WHO)
 
 
+async def test_caller_owned_completion_is_disabled_and_allowed_again(app: App, send: Job):
+    await send.enqueue(to="a")
+    await fail(app)  # its worker has enabled the queue
+    assert (await app.queues.list())[0].caller_owned
+    await app.queues.disable_caller_owned("email", **WHO)
+    assert not (await app.queues.list())[0].caller_owned
+    await asyncio.to_thread(app.sync.queues.allow_caller_owned, "email", **WHO)
+    assert (await app.queues.list())[0].caller_owned
+    with pytest.raises(StateRefused, match="no such queue"):
+        await app.queues.disable_caller_owned("nowhere", **WHO)
+
+
 @pytest.mark.parametrize("who", [{"actor": "", "reason": "x"}, {"actor": "x", "reason": " "}])
 async def test_an_operator_says_who_and_why(app: App, send: Job, who):
     enqueued = await send.enqueue(to="a")

@@ -92,8 +92,26 @@ def test_status_names_the_queues_that_accept_caller_owned_completion(dsn):
     assert "billing; email (not while these old workers serve it: old)" in text
     facts = json.loads(run("status", "--json", ONECOMMIT_DSN=dsn).stdout)
     assert facts["finalization"] == [
-        {"queue": "billing", "enabled": True, "waiting_for": []},
-        {"queue": "email", "enabled": False, "waiting_for": ["old"]},
+        {"queue": "billing", "enabled": True, "waiting_for": [], "disabled": False},
+        {"queue": "email", "enabled": False, "waiting_for": ["old"], "disabled": False},
+    ]
+
+
+@pytest.mark.pg
+def test_status_names_the_queues_that_an_operator_has_disabled(dsn):
+    """The old workers that serve it do not matter then."""
+    apply(dsn)
+    initialize_epoch(dsn, actor="me", reason="test")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("insert into onecommit.queue (queue) values ('email')")
+        connection.execute(
+            "select onecommit.disable_caller_owned('email', 'me', 'test', active_epoch)"
+            " from onecommit.store_status()"
+        )
+    assert "email (disabled by an operator)" in run("status", ONECOMMIT_DSN=dsn).stdout
+    facts = json.loads(run("status", "--json", ONECOMMIT_DSN=dsn).stdout)
+    assert facts["finalization"] == [
+        {"queue": "email", "enabled": False, "waiting_for": [], "disabled": True}
     ]
 
 

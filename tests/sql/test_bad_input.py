@@ -263,6 +263,16 @@ CALLS = {
         "actor and reason",
         {"p_queue": "q", "p_actor": SECRET, "p_reason": None},
     ),
+    "disable without reason": (
+        "disable_caller_owned",
+        "actor and reason",
+        {"p_queue": "q", "p_actor": SECRET, "p_reason": " "},
+    ),
+    "allow without actor": (
+        "allow_caller_owned",
+        "actor and reason",
+        {"p_queue": "q", "p_actor": None, "p_reason": SECRET},
+    ),
     "cancel without reason": (
         "cancel_jobs",
         "actor and reason",
@@ -310,8 +320,10 @@ def test_a_call_refuses(engine: Engine, case: str):
     assert_untouched(engine)
 
 
-@pytest.mark.parametrize("function", ["pause_queue", "resume_queue"])
-def test_an_unknown_queue_is_not_paused(engine: Engine, function: str):
+@pytest.mark.parametrize(
+    "function", ["pause_queue", "resume_queue", "disable_caller_owned", "allow_caller_owned"]
+)
+def test_an_unknown_queue_is_no_success(engine: Engine, function: str):
     """A typing error in an operator's command must not pass for success."""
     error = call_refused(engine, function, p_queue=SECRET, p_actor="a", p_reason="r")
     assert error.sqlstate == "OC009"

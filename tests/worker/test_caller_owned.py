@@ -9,7 +9,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from onecommit.app.context import CallerOwnedJobContext, SyncCallerOwnedJobContext
+from onecommit.app.context import CallerOwnedJobContext, JobContext, SyncCallerOwnedJobContext
 from onecommit.domain.job import JobState, Outcome
 from onecommit.domain.outcome import Discard, Snooze
 from onecommit.domain.retry import Retry
@@ -76,6 +76,36 @@ async def test_rows_and_completion_land_in_one_commit(app, worker_of, events, le
     assert [await ledger.rows(job) for job in jobs] == [1] * 20
     assert {(await app.jobs.get(job.job_id)).state for job in jobs} == {JobState.COMPLETED}
     assert not events.of(CompletedThenRaised)
+
+
+async def test_a_disabled_queue_refuses_rows_and_completion_until_it_is_allowed(
+    app, worker_of, events, ledger
+):
+    """The handler meets it like any error; what was refused completes with the next attempt."""
+
+    @app.caller_owned_job(retry=NOW, max_attempts=1000)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        return await ledger.settle(ctx)
+
+    @app.job()
+    async def plain(ctx: JobContext) -> None: ...
+
+    job, ordinary = await settle.enqueue(), await plain.enqueue()
+    await app.queues.disable_caller_owned("default", actor="ada", reason="test")
+    await worker_of()
+    failed = await events.wait_for(AttemptFailed)
+    assert (failed.job, failed.failure) == (job.job_id, "FeatureDisabled")
+    await eventually(
+        lambda: _completed(app, ordinary.job_id), what="the ordinary job has completed"
+    )
+    assert await ledger.rows(job) == 0
+    await app.queues.allow_caller_owned("default", actor="ada", reason="test")
+    await eventually(lambda: _completed(app, job.job_id), what="the job has completed")
+    assert await ledger.rows(job) == 1
+
+
+async def _completed(app, job_id: int) -> bool:
+    return (await app.jobs.get(job_id)).state is JobState.COMPLETED
 
 
 async def test_a_plain_function_settles_in_its_thread(app, worker_of, ledger):

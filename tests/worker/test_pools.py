@@ -87,6 +87,25 @@ async def test_a_queue_that_old_workers_serve_is_reported_at_the_start(
     assert len(events.of(CallerOwnedDisabled)) == 1
 
 
+async def test_a_queue_that_an_operator_disabled_is_reported_at_the_start(app, worker_of, events):
+    """And stays disabled: nobody asked the worker to enable it."""
+
+    @app.caller_owned_job(queue="disabled")
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        raise NotImplementedError
+
+    async def enabled() -> bool:
+        return {queue.queue: queue.caller_owned for queue in await app.queues.list()}["disabled"]
+
+    await (await worker_of(queues={"disabled": 1})).stop()
+    assert await enabled()
+    await app.queues.disable_caller_owned("disabled", actor="ada", reason="test")
+    await worker_of(queues={"disabled": 1})
+    [disabled] = events.of(CallerOwnedDisabled)
+    assert (disabled.queue, disabled.waiting_for, disabled.by_operator) == ("disabled", "", True)
+    assert not await enabled()
+
+
 async def test_handlers_that_hold_the_whole_application_pool_stop_no_heartbeat_and_no_reconciliation(
     app, worker_of, database
 ):

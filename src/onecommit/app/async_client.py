@@ -132,6 +132,17 @@ class AsyncQueues:
         """Start jobs of the queue again."""
         await self._run(operators.RESUME_QUEUE, queue, actor=actor, reason=reason)
 
+    async def disable_caller_owned(self, queue: str, *, actor: str, reason: str) -> None:
+        """Refuse caller-owned completion in the queue until it is allowed again.
+
+        A transaction that has completed its attempt already may still commit.
+        """
+        await self._run(operators.DISABLE_CALLER_OWNED, queue, actor=actor, reason=reason)
+
+    async def allow_caller_owned(self, queue: str, *, actor: str, reason: str) -> None:
+        """Let the workers enable caller-owned completion again, at once if none of them lacks it."""
+        await self._run(operators.ALLOW_CALLER_OWNED, queue, actor=actor, reason=reason)
+
     async def _run(self, routine: Routine, queue: str, *, actor: str, reason: str) -> None:
         store = await self._stores.async_store()
         call: Call[None] = operators.on_queue(

@@ -133,6 +133,17 @@ class SyncQueues:
         """Start jobs of the queue again."""
         self._run(operators.RESUME_QUEUE, queue, actor=actor, reason=reason)
 
+    def disable_caller_owned(self, queue: str, *, actor: str, reason: str) -> None:
+        """Refuse caller-owned completion in the queue until it is allowed again.
+
+        A transaction that has completed its attempt already may still commit.
+        """
+        self._run(operators.DISABLE_CALLER_OWNED, queue, actor=actor, reason=reason)
+
+    def allow_caller_owned(self, queue: str, *, actor: str, reason: str) -> None:
+        """Let the workers enable caller-owned completion again, at once if none of them lacks it."""
+        self._run(operators.ALLOW_CALLER_OWNED, queue, actor=actor, reason=reason)
+
     def _run(self, routine: Routine, queue: str, *, actor: str, reason: str) -> None:
         store = self._stores.sync_store()
         call: Call[None] = operators.on_queue(

@@ -15,6 +15,8 @@ RETRY_DEAD_JOBS = Routine("retry_dead_jobs", _ON_JOBS, ("job_id", "result"))
 PURGE_DEAD_JOBS = Routine("purge_dead_jobs", _ON_JOBS, ("job_id", "result"))
 PAUSE_QUEUE = Routine("pause_queue", _ON_A_QUEUE, ("pause_queue",))
 RESUME_QUEUE = Routine("resume_queue", _ON_A_QUEUE, ("resume_queue",))
+DISABLE_CALLER_OWNED = Routine("disable_caller_owned", _ON_A_QUEUE, ("disable_caller_owned",))
+ALLOW_CALLER_OWNED = Routine("allow_caller_owned", _ON_A_QUEUE, ("allow_caller_owned",))
 
 
 def on_jobs(
@@ -28,7 +30,7 @@ def on_jobs(
 def on_queue(
     routine: Routine, queue: str, *, actor: str, reason: str | None, epoch: int
 ) -> Call[None]:
-    """Pause or resume a queue: `routine` says which."""
+    """Pause or resume a queue, disable or allow caller-owned completion: `routine` says which."""
     return Call(routine, (queue, actor, optional_text(reason), str(epoch)), read_nothing)
 
 

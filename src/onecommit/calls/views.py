@@ -39,7 +39,9 @@ LIST_JOBS = Routine(
 )
 LIST_QUEUES = Routine("list_queues", {}, _QUEUE_COLUMNS)
 FINALIZATION_STATUS = Routine(
-    "finalization_status", {}, ("queue", "enabled_at is not null", "waiting_for")
+    "finalization_status",
+    {},
+    ("queue", "enabled_at is not null", "waiting_for", "disabled_at is not null"),
 )
 LIST_WORKERS = Routine(
     "list_workers",
@@ -67,7 +69,7 @@ def list_queues() -> Call[list[QueueView]]:
 
 
 def finalization_status() -> Call[list[QueueFinalization]]:
-    """The queues that accept caller-owned completion, or would but for workers of an old version."""
+    """The queues that accept caller-owned completion, or would but for old workers or an operator."""
     return Call(FINALIZATION_STATUS, (), _read_finalization)
 
 
@@ -98,8 +100,8 @@ def _read_queues(rows: Rows) -> list[QueueView]:
 
 def _read_finalization(rows: Rows) -> list[QueueFinalization]:
     return [
-        QueueFinalization(queue=queue, enabled=enabled, waiting_for=tuple(names))
-        for queue, enabled, names in rows
+        QueueFinalization(queue=queue, enabled=enabled, waiting_for=tuple(names), disabled=disabled)
+        for queue, enabled, names, disabled in rows
     ]
 
 

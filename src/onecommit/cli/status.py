@@ -51,6 +51,8 @@ def _as_text(report: manager.SchemaReport) -> str:
 def _finalization(queue: QueueFinalization) -> str:
     if queue.enabled:
         return queue.queue
+    if queue.disabled:
+        return f"{queue.queue} (disabled by an operator)"
     if not queue.waiting_for:
         return f"{queue.queue} (soon)"
     return f"{queue.queue} (not while these old workers serve it: {', '.join(queue.waiting_for)})"

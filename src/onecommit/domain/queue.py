@@ -29,12 +29,14 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFinalization:
-    """Whether a queue accepts caller-owned completion, and which workers stand in the way of it."""
+    """Whether a queue accepts caller-owned completion, and who stands in the way of it."""
 
     queue: str
     enabled: bool
     waiting_for: tuple[str, ...]
     """Names of live workers of the queue that do not advertise the capability."""
+    disabled: bool
+    """Whether an operator has disabled it: then no worker enables it."""
 
 
 def checked_name(name: object, *, field: str) -> str:

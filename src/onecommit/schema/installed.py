@@ -130,11 +130,14 @@ class _Reader:
 
     def _read_finalization(self) -> tuple[QueueFinalization, ...]:
         rows = self._query(
-            "select queue, enabled_at is not null, waiting_for from {}()", "finalization_status"
+            "select queue, enabled_at is not null, waiting_for, disabled_at is not null from {}()",
+            "finalization_status",
         )
         return tuple(
-            QueueFinalization(queue=queue, enabled=enabled, waiting_for=tuple(names))
-            for queue, enabled, names in rows
+            QueueFinalization(
+                queue=queue, enabled=enabled, waiting_for=tuple(names), disabled=disabled
+            )
+            for queue, enabled, names, disabled in rows
         )
 
     def _read_writer_min(self) -> int | None:

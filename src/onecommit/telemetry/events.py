@@ -131,13 +131,14 @@ class ConnectionsScarce(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOwnedDisabled(Event):
-    """A queue does not accept caller-owned completion while workers of an old version serve it."""
+    """A queue does not accept caller-owned completion: old workers serve it, or an operator disabled it."""
 
     name = "queue.caller_owned_disabled"
     level = logging.WARNING
     queue: str
     waiting_for: str
-    """Names of those workers; empty while they are being registered."""
+    """Names of the old workers; empty while they are being registered."""
+    by_operator: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

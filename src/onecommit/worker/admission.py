@@ -52,4 +52,8 @@ async def report_disabled(store: AsyncStore, queues: Mapping[str, int], *, emit:
     for status in await store.run(finalization_status()):
         if status.queue in queues and not status.enabled:
             names = ", ".join(status.waiting_for)
-            emit(CallerOwnedDisabled(queue=status.queue, waiting_for=names))
+            emit(
+                CallerOwnedDisabled(
+                    queue=status.queue, waiting_for=names, by_operator=status.disabled
+                )
+            )

@@ -234,15 +234,18 @@ create table "@schema@".worker (
     caller_owned boolean not null generated always as (coalesce(info -> 'capabilities' ? 'caller_owned_v1', false)) stored
 ) with (fillfactor = 70);
 
--- 1 until a worker without the capability is first registered: nobody else has to be looked up before. Moved by setval
--- only; it survives the rollback of that registration, and then only costs a look-up.
+-- 1 until a worker without the capability is first registered or an operator first disables a queue: nothing has to be
+-- looked up before. Moved by setval only; it survives the rollback of that call, and then only costs a look-up.
 create sequence "@schema@".caller_owned_fence as bigint minvalue 0 start 1 cache 1;
 select setval('"@schema@".caller_owned_fence', 1, true);
 
--- Queues that accept caller-owned completion. Apart from queue, whose rows producers may lock for long.
+-- Queues that accept caller-owned completion, and those that an operator has disabled: workers enable only a queue
+-- without a row. Apart from queue, whose rows producers may lock for long.
 create table "@schema@".caller_owned_queue (
     queue text primary key,
-    enabled_at timestamptz not null
+    enabled_at timestamptz,
+    disabled_at timestamptz,
+    check (num_nonnulls(enabled_at, disabled_at) = 1)
 );
 
 create table "@schema@".leader (

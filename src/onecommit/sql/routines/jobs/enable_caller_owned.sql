@@ -1,5 +1,6 @@
 -- Guarantee: a queue that live workers with the capability serve is enabled for caller-owned completion, for good, unless
--- a live worker without it serves the queue too. A worker that does not say what it serves may serve any. Internal.
+-- a live worker without it serves the queue too or an operator has disabled it. A worker that does not say what it
+-- serves may serve any. Internal.
 -- Locks: enablement (exclusive, try: an enabler at work does the same, and a worker being registered prevents it).
 create or replace function "@schema@".enable_caller_owned() returns void
 language plpgsql as $$

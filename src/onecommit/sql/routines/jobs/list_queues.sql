@@ -21,7 +21,7 @@ begin
                coalesce(n.ready, 0), (select count(*) from "@schema@".scheduled s where s.queue = q.queue),
                (select count(*) from "@schema@".dead_letter d where d.queue = q.queue),
                coalesce(n.running, 0) + (select count(*) from "@schema@".lease l where l.queue = q.queue),
-               exists (select from "@schema@".caller_owned_queue e where e.queue = q.queue),
+               exists (select from "@schema@".caller_owned_queue e where e.queue = q.queue and e.enabled_at is not null),
                (select count(*) from "@schema@".dependant d where d.queue = q.queue)
         from "@schema@".queue q left join counted n on n.queue = q.queue
         order by q.queue;
