@@ -42,7 +42,7 @@ $(STAMP): requirements/dev.lock pyproject.toml
 	@touch $@
 
 # Needs no system package: the server is a wheel.
-demo: $(STAMP)  ## settle invoices while workers are killed, then prove the ledger
+demo: $(STAMP)  ## settle invoices, call a provider, kill workers, then prove the ledgers
 	$(BIN)/onecommit demo
 
 check: setup lint typing imports sync-check models test  ## everything CI runs

@@ -1,12 +1,16 @@
-"""README's first command: the demo settles every invoice once while workers die, and its exit code can be trusted."""
+"""README's first command: the demo settles every invoice once and doubles no effect while workers die, and its exit code can be trusted."""
 
+import importlib
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from onecommit.demo import Ledger
+from onecommit import cli
+from onecommit.demo import Ledger, WorkLedger
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,6 +42,16 @@ def test_make_demo_ends_with_a_ledger_that_holds():
     assert "frozen (SIGSTOP)" in demo.stdout
     assert "killed (SIGKILL)" in demo.stdout
     assert "Each invoice was settled exactly once" in demo.stdout
+    assert "killed (SIGKILL) after 16 admissions without an answer" in demo.stdout
+    counts = re.findall(r"│ ([A-Z_]{9,})((?: +│ +\d+){6}) │", demo.stdout)
+    work = {name: [int(n) for n in re.findall(r"\d+", row)] for name, row in counts}
+    assert work == {
+        # accepted, done, wait, calls, effects, doubled: a third of 12 is answered only when repeated
+        "IDEMPOTENT": [12, 12, 0, 18, 12, 0],
+        "PROVIDER_KEYED": [12, 12, 0, 18, 12, 0],
+        "RECONCILE_BEFORE_RETRY": [12, 6, 6, 12, 9, 0],
+        "MANUAL_RESOLUTION": [12, 6, 6, 12, 9, 0],
+    }
 
 
 def test_a_ledger_that_holds_breaks_no_promise():
@@ -58,3 +72,37 @@ def test_a_ledger_that_holds_breaks_no_promise():
 )
 def test_each_flaw_breaks_a_promise(flaw):
     assert replace(GOOD, **flaw).violations
+
+
+class _Over:
+    """A demo that is over, with the ledgers that it is given."""
+
+    def __init__(self, ledger: Ledger, work: WorkLedger) -> None:
+        self.ledger = lambda: ledger
+        self.work_ledger = lambda: work
+        self.run = list
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_): ...
+
+
+NO_ORDERS = WorkLedger(orders=0, items=(), calls=())
+
+
+@pytest.mark.parametrize(
+    ("ledger", "promise"),
+    [
+        (replace(GOOD, settlements=11), "no invoice is settled twice"),
+        (GOOD, "a worker was killed after an admission"),
+    ],
+)
+def test_a_broken_promise_is_named_and_is_the_exit_code(monkeypatch, ledger, promise):
+    """Of either part: a demo that shows nothing has not shown that it holds."""
+    command = importlib.import_module("onecommit.cli.demo")
+    monkeypatch.setattr(command, "Demo", lambda **_: _Over(ledger, NO_ORDERS))
+    shown = CliRunner().invoke(cli.app, ["demo"])
+    assert shown.exit_code == 1
+    assert re.search(f"^broken: .*{promise}", shown.stdout, re.MULTILINE)
+    assert "Each invoice was settled" not in shown.stdout

@@ -4,6 +4,7 @@ import os
 import random
 import time
 from functools import cache
+from typing import Any
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -68,10 +69,10 @@ def settle(ctx: SyncCallerOwnedJobContext, *, invoice_id: int, cents: int) -> Fi
         raise
 
 
-def create_invoices(dsn: str, count: int) -> None:
+def create_invoices(conn: psycopg.Connection[Any], count: int) -> None:
     """Make the invoices and the jobs that settle them in one transaction."""
     amounts = [(number, random.randint(100, 99_999)) for number in range(1, count + 1)]  # noqa: S311
-    with psycopg.connect(dsn) as conn:
+    with conn.transaction():
         conn.execute(TABLES)
         with conn.cursor().copy("copy invoice (id, cents) from stdin") as copy:
             for row in amounts:
