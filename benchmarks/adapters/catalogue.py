@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 JOB_SYSTEMS = ("onecommit", "bare", "pgmq", "pgqueuer", "awa", "oban", "procrastinate")
-WORK_SYSTEMS = ("onecommit",)
+WORK_SYSTEMS = ("onecommit", "dbos", "awa")
 NAMES = tuple(dict.fromkeys(JOB_SYSTEMS + WORK_SYSTEMS))
 
 
