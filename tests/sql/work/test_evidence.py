@@ -12,7 +12,7 @@ from onecommit.domain.work_policy import WorkPlan, WorkRetry
 
 from tests.sql.work.rows import SUSPENDED
 from tests.stores import EPOCH
-from tests.works import SECOND, Runtime, Works
+from tests.works import MICROSECOND, SECOND, Runtime, Works
 
 pytestmark = pytest.mark.pg
 
@@ -291,6 +291,35 @@ def test_no_operator_reopens_a_deadline_or_adds_a_slot(works: Works):
     assert works.read("get_work", p_work_id=spent)[0].action == "cancel"
     works.clock.pass_(MINUTE)
     assert operator.retry_safe(late, revision).code == "ASDUR121"
+
+
+def test_an_operator_may_grant_an_attempt_until_the_deadline(works: Works):
+    """Also where the delay would have led past it, so that none follows by itself."""
+    works.clock.stop()
+    operator = works.operator()
+    terms = {"deadline": works.clock.now + MINUTE, "retry": WorkRetry(initial_delay=2 * MINUTE)}
+    late, revision = leave_unknown(works, works.runtime(), KEYED, **terms)
+    in_time, its_revision = leave_unknown(works, works.runtime(), KEYED, **terms)
+    assert works.row(late)["execution_admission_closed_at"] is None
+    works.clock.pass_(MINUTE - MICROSECOND)
+    assert operator.retry_safe(in_time, its_revision).outcome == "released"
+    works.clock.pass_(MICROSECOND)
+    assert operator.retry_safe(late, revision).code == "ASDUR121"
+
+
+def test_what_can_be_done_is_what_would_not_be_refused(works: Works):
+    """At a deadline that nobody has looked at yet, and after a last slot that could not be prepared."""
+    works.clock.stop()
+    runtime, operator = works.runtime(), works.operator()
+    late, _ = leave_unknown(works, runtime, KEYED, deadline=works.clock.now + MINUTE)
+    plan = WorkPlan(offsets=(timedelta(0),), circuit=2 * MINUTE)
+    broken = runtime.take(works.accept(plan=plan, retry=WorkRetry(max_attempts=1)))
+    revision = runtime.suspend(broken).revision
+    assert works.read("get_work", p_work_id=late)[0].action == "retry_safe"
+    works.clock.pass_(MINUTE)
+    assert works.read("get_work", p_work_id=late)[0].action == "cancel"
+    assert works.read("get_work", p_work_id=broken.work_id)[0].action == "cancel"
+    assert operator.retry_safe(broken.work_id, revision).code == "ASDUR120"
 
 
 # --- an older epoch

@@ -10,10 +10,11 @@ declare
     v_terminal constant boolean := p_end.state in
         ('succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect');
     v_waits constant boolean := p_end.state in ('pending', 'retry_wait');
-    -- A witness belongs to an execution policy, and attempts run out for good in a plan alone: an operator may grant more.
+    -- A witness belongs to an execution policy. Before its cutoff only a plan can be over, for want of a slot: without one
+    -- p_end.closed says that no attempt follows by itself, and an operator may grant one at once.
     v_closed constant text := case when p_work.plan_version is not null then coalesce(
         "@schema@".admission_closed(p_work, p_now),
-        case when p_end.closed <> 'attempts' or p_work.offsets_us is not null then p_end.closed end) end;
+        case when p_work.offsets_us is not null then p_end.closed end) end;
 begin
     update "@schema@".work w
     set state = p_end.state, revision = w.revision + 1, code = p_end.code,
