@@ -86,7 +86,7 @@ def _table(result: ScenarioResult) -> str:
     if reference:
         header.append("of bare")
     rows = [_row(result, system, columns, reference) for system in result.measures]
-    lines = [_line(header), _line(["---"] + ["---:"] * (len(header) - 1)), *map(_line, rows)]
+    lines = [line(header), line(["---"] + ["---:"] * (len(header) - 1)), *map(line, rows)]
     failures = [
         f"{system} failed {len(errors)} times, first with: {errors[0].splitlines()[0]}"
         for system, errors in result.failures.items()
@@ -107,15 +107,17 @@ def _row(
 def _cell(result: ScenarioResult, system: str, column: str) -> str:
     median = result.median(system, column)
     if median is not None:
-        return _number(median)
+        return number(median)
     return "failed" if result.failures.get(system) else "—"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Render a figure with three digits or so."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _line(cells: list[str]) -> str:
+def line(cells: list[str]) -> str:
+    """Render a row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"

@@ -18,7 +18,8 @@ from benchmarks.adapters import catalogue
 from benchmarks.adapters.contract import System
 from benchmarks.report import ScenarioResult
 from benchmarks.scenarios.bench import Bench, Measures
-from benchmarks.server import Server, running_server
+from benchmarks.server import running_server
+from benchmarks.sizes import add_sizes, bench_of
 
 JOB_SCENARIOS = (
     "enqueue_single",
@@ -45,7 +46,7 @@ def main() -> None:
         print(f"absent: {name}: {reason}")
     with running_server() as server:
         about = machine.describe(server, [*systems[True], *systems[False]])
-        bench = _bench(server, options)
+        bench = bench_of(server, options)
         results = [
             _measure_scenario(name, systems[name in JOB_SCENARIOS], bench, options.repeat)
             for name in options.scenario
@@ -64,24 +65,12 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    names, sizes = list(catalogue.NAMES), [10_000, 100_000, 1_000_000]
-    stores, scopes = [1_000, 30_000, 1_000_000], [1, 30, 1_000]
-    output = Path(__file__).parent / "results"
+    names, output = list(catalogue.NAMES), Path(__file__).parent / "results"
     parser.add_argument("--peers", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--scenario", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--jobs", type=int, default=50_000, help="jobs of a bulk and a drain")
     parser.add_argument("--repeat", type=int, default=5, help="repeats; the median is reported")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of timed windows")
-    parser.add_argument("--pickups", type=int, default=200, help="jobs whose pickup is timed")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a drain may take")
-    parser.add_argument("--growth", nargs=3, type=int, default=sizes, metavar="JOBS")
-    parser.add_argument("--items", type=int, default=5_000, help="items of Work to accept and do")
-    parser.add_argument("--producers", type=int, default=8, help="tasks that accept Work at once")
-    parser.add_argument("--scopes", type=int, default=10, help="scopes that Work takes turns in")
-    parser.add_argument("--stores", nargs=3, type=int, default=stores, metavar="ITEMS")
-    parser.add_argument("--scope-counts", nargs=3, type=int, default=scopes, metavar="SCOPES")
-    parser.add_argument("--looks", type=int, default=2_000, help="looks for Work that is due")
     parser.add_argument("--output", type=Path, default=output, help="directory of the report")
+    add_sizes(parser)
     return parser.parse_args()
 
 
@@ -93,23 +82,6 @@ def _systems(options: argparse.Namespace) -> tuple[dict[bool, list[System]], dic
         systems[jobs], missing = catalogue.load_all(catalogue.modules(options.peers, jobs=jobs))
         absent |= missing
     return systems, absent
-
-
-def _bench(server: Server, options: argparse.Namespace) -> Bench:
-    return Bench(
-        server=server,
-        jobs=options.jobs,
-        seconds=options.seconds,
-        pickups=options.pickups,
-        limit=options.limit,
-        sizes=tuple(options.growth),
-        items=options.items,
-        producers=options.producers,
-        scopes=options.scopes,
-        stores=tuple(options.stores),
-        scope_counts=tuple(options.scope_counts),
-        looks=options.looks,
-    )
 
 
 def _measure_scenario(

@@ -49,7 +49,7 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Run a server on temporary data until the end."""
-    with EmbeddedPostgres(settings=SETTINGS) as postgres:
+def running_server(settings: dict[str, str] | None = None) -> Iterator[Server]:
+    """Run a server on temporary data until the end, with these settings besides ours."""
+    with EmbeddedPostgres(settings=SETTINGS | (settings or {})) as postgres:
         yield Server(postgres=postgres)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from benchmarks.adapters.contract import Acceptor, WorkAdapter
@@ -13,6 +13,8 @@ from benchmarks.scenarios.bench import Bench
 from benchmarks.scenarios.work_costs import Costs
 from benchmarks.waiting import wait_until
 from benchmarks.worker_process import Worker, running_worker
+
+Begin = Callable[[], Awaitable[None]]
 
 _WARM_UP = 10
 """The part of the items, as a divisor, that is done before anything is measured."""
@@ -62,11 +64,16 @@ class _Run:
 
 
 async def accept_and_run(
-    adapter: WorkAdapter, database: Database, bench: Bench, *, scopes: int
+    adapter: WorkAdapter,
+    database: Database,
+    bench: Bench,
+    *,
+    scopes: int,
+    begin: Begin | None = None,
 ) -> Costs:
     """Accept items while one worker runs what is accepted; from the first accept to the last end.
 
-    The warm-up is a tenth of them, and an item in each scope at least.
+    The warm-up is a tenth of them, and an item in each scope at least; `begin` is called after it.
     """
     step = max(1, bench.items // 100)
     warm_up = max(bench.items // _WARM_UP, scopes)
@@ -81,6 +88,8 @@ async def accept_and_run(
         )
         await run.accept_and_wait(warm_up, done=warm_up)
         await database.settle()
+        if begin:
+            await begin()
         before = await Costs.now(database, worker)
         await run.accept_and_wait(bench.items, done=total)
         return (await Costs.now(database, worker)).since(before)
