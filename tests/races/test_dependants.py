@@ -1,9 +1,11 @@
 """A dependant enqueued while its parent ends is never forgotten, whichever transaction commits first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from tests import observe
 from tests.engine import Attempt, Engine
 from tests.stores import Store
 
@@ -226,3 +228,94 @@ def test_an_operator_and_a_closer_that_want_the_same_dependant_take_turns(
         caller.commit()
     assert answer.result() == {job: "cancelled"}
     assert operator.claim().attempts == ()
+
+
+def dependant(engine: Engine, parent: int, **options) -> int:
+    """A job that is cancelled when its parent is; `key` makes its end stop at a unique key that somebody holds."""
+    key = options.pop("key", None)
+    return engine.enqueue_one(after=parent, **({"unique": {"key": key}} if key else {}), **options)
+
+
+@contextmanager
+def stopped_at(store: Store, job: int, engine: Engine, call: Callable, *arguments) -> Iterator:
+    """The call has come to the end of the job and no further; the block lets it go on."""
+    holder = store.engine().begin()
+    holder.sql("select from onecommit.unique_key where job_id = %s for update", job)
+    with store.blocked(engine, call, *arguments, by=holder) as answer:
+        yield answer
+        holder.rollback()
+
+
+@pytest.mark.parametrize("first", ["cascade", "cancel"])
+def test_a_cascade_of_several_levels_and_a_cancel_of_several_jobs_take_turns(
+    store: Store, attempt: Attempt, first: str
+):
+    """Both lock all that they will take in id order, whatever its level; neither is a deadlock's victim."""
+    closer, operator = store.engine(), store.engine()
+    child = dependant(closer, attempt.job_id, key="aa")
+    grandchild = dependant(closer, child, key="bb")
+    other = dependant(closer, attempt.job_id)
+    if first == "cascade":
+        with stopped_at(store, child, closer, fail, closer, attempt) as ended:
+            cancelled = store.background(operator.cancel, grandchild, other)
+            observe.wait_until_blocked(store.observer, operator.pid, closer.pid)
+        expected = "already_finished"
+    else:
+        with stopped_at(
+            store, grandchild, operator, operator.cancel, grandchild, other
+        ) as cancelled:
+            ended = store.background(fail, closer, attempt)
+            observe.wait_until_blocked(store.observer, closer.pid, operator.pid)
+        expected = "cancelled"
+    assert ended.result(timeout=observe.PATIENCE_SECONDS) is None
+    assert cancelled.result(timeout=observe.PATIENCE_SECONDS) == dict.fromkeys(
+        (grandchild, other), expected
+    )
+    assert {closer.state(job) for job in (child, grandchild, other)} == {"cancelled"}
+
+
+def test_a_cancel_locks_what_its_running_jobs_will_release_before_the_dependants_it_names(
+    store: Store, attempt: Attempt
+):
+    """A second cancel waits for the first instead of meeting it head-on."""
+    one, two = store.engine(), store.engine()
+    first = dependant(one, attempt.job_id)
+    second = dependant(one, one.enqueue_one(), key="aa")
+    with stopped_at(store, second, one, one.cancel, attempt.job_id, second) as answer:
+        other = store.background(two.cancel, first, second)
+        observe.wait_until_blocked(store.observer, two.pid, one.pid)
+    assert set(answer.result().values()) == {"cancelled"}
+    assert set(other.result(timeout=observe.PATIENCE_SECONDS).values()) == {"already_finished"}
+
+
+def test_the_leader_waits_for_no_dependant_while_it_holds_those_it_looks_at(
+    store: Store, attempt: Attempt
+):
+    """What an operator is about to take stays on record; the operator's rollback loses nothing."""
+    producer, closer, operator, leader = (store.engine() for _ in range(4))
+    producer.begin()
+    one, two = (dependant(producer, attempt.job_id, on_parent_failure="enqueue") for _ in range(2))
+    fail(closer, attempt)
+    producer.commit()
+    producer.sql("update onecommit.dependant set look_at = null where job_id = %s", one)
+    operator.begin()
+    operator.cancel(one)
+    leader.sql("set lock_timeout = '5s'")
+    look(leader)
+    assert leader.state(two) == "ready"
+    operator.rollback()
+    leader.promote()
+    assert leader.state(one) == "ready"
+
+
+def test_a_dependant_that_was_committed_after_the_locks_is_left_to_the_look(
+    store: Store, attempt: Attempt
+):
+    """Taking it then would be out of order."""
+    producer, closer, leader = store.engine(), store.engine(), store.engine()
+    child = dependant(producer, attempt.job_id, key="aa")
+    with stopped_at(store, child, closer, fail, closer, attempt):
+        late = dependant(producer, child)
+    assert closer.state(late) == "blocked"
+    look(leader)
+    assert closer.state(late) == "cancelled"

@@ -1,4 +1,5 @@
 -- Guarantee: dependants of those of the jobs that have ended are decided. Returns how many parents that were. Internal.
+-- Its caller holds rows that it looks at, so nothing is waited for: what others hold is on record for the leader.
 -- A job without a trace has ended and its history was reclaimed: then the dependants' rule applies, the outcome unknown.
 create or replace function "@schema@".decide_missed(p_parents bigint[]) returns integer
 language plpgsql as $$
@@ -18,6 +19,6 @@ begin
     end if;
     perform "@schema@".decide_dependants(v_ended.job_ids || v_vanished,
         v_ended.outcomes || array_fill(null::text, array[coalesce(cardinality(v_vanished), 0)]),
-        v_ended.codes || array_fill(null::text, array[coalesce(cardinality(v_vanished), 0)]));
+        v_ended.codes || array_fill(null::text, array[coalesce(cardinality(v_vanished), 0)]), false);
     return coalesce(cardinality(v_ended.job_ids), 0) + coalesce(cardinality(v_vanished), 0);
 end $$;

@@ -29,6 +29,6 @@ begin
            case when (d.parent_id = any (v_parents.own)) is not true then d.created_at + interval '2 seconds' end
     from unnest(p_dependants) d;
     if v_parents.job_ids is not null then
-        perform "@schema@".decide_dependants(v_parents.job_ids, v_parents.outcomes, v_parents.codes);
+        perform "@schema@".decide_dependants(v_parents.job_ids, v_parents.outcomes, v_parents.codes, true);
     end if;
 end $$;

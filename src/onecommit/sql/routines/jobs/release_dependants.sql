@@ -26,6 +26,6 @@ begin
     from (select distinct d.parent_id as job_id from "@schema@".dependant d where d.parent_id = any (p_job_ids)) p
     left join "@schema@".dead_letter l on p_outcome is null and l.job_id = p.job_id;
     if v_parents.job_ids is not null then
-        perform "@schema@".decide_dependants(v_parents.job_ids, v_parents.outcomes, v_parents.codes);
+        perform "@schema@".decide_dependants(v_parents.job_ids, v_parents.outcomes, v_parents.codes, true);
     end if;
 end $$;

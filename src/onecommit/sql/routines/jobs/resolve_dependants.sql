@@ -2,7 +2,7 @@
 -- uncommitted at once. o_next: when to look again. Internal, for promote_jobs.
 -- A dependant is looked at until every transaction that could have missed it has ended: those numbered below the horizon,
 -- which is taken once the row is seen. A later closer sees the row.
--- Locks: parent_end and dependant rows (skip locked), then those of decide_dependants.
+-- Locks: parent_end rows (skip locked), those of decide_dependants; then dependant rows, waiting for none (skip locked).
 create or replace function "@schema@".resolve_dependants(p_limit integer, out o_resolved integer, out o_next timestamptz)
 language plpgsql as $$
 declare
@@ -22,7 +22,7 @@ begin
     select array_agg(t.job_id) as job_ids, array_agg(t.outcome) as outcomes, array_agg(t.code) as codes, count(*)::integer as n
     into v_ends from taken t;
     if v_ends.n > 0 then
-        perform "@schema@".decide_dependants(v_ends.job_ids, v_ends.outcomes, v_ends.codes);
+        perform "@schema@".decide_dependants(v_ends.job_ids, v_ends.outcomes, v_ends.codes, true);
         o_resolved := v_ends.n;
     end if;
     -- Whether the horizon is passed is asked BEFORE the parent is looked at: a closer could commit between the two.
