@@ -12,7 +12,7 @@ from tests import observe
 from tests.engine import Engine
 from tests.logins import Logins, logins, shared_logins
 from tests.logins import plain_store as shared_store
-from tests.races.moving_clock import MovingClock
+from tests.moving_clock import MovingClock
 from tests.races.work_locks import answer_after_a_rotation
 from tests.stores import Store
 from tests.work_requests import accept, request

@@ -1,6 +1,6 @@
 """The time that decides is read under the lock of the Work: who waited for it past a cutoff finds it closed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +9,9 @@ import pytest
 from onecommit.domain.work import Safety
 
 from tests.engine import Engine
-from tests.races.moving_clock import MovingClock
+from tests.moving_clock import MovingClock
 from tests.races.work_locks import HOLD
-from tests.works import NOON, SECOND, Clock, Operator, Runtime, Works
+from tests.works import NOON, SECOND, Operator, Runtime, Works
 
 pytestmark = pytest.mark.pg
 
@@ -19,12 +19,9 @@ DEADLINE = 10 * SECOND
 
 
 @pytest.fixture(autouse=True)
-def moving_clock(works: Works) -> Iterator[None]:
-    """Of the store that the test has; it runs again afterwards."""
+def moving_clock(works: Works) -> None:
+    """While a call waits; `works` lets the clock run again afterwards."""
     works.clock = MovingClock(works.store)
-    yield
-    works.clock.run()
-    works.clock = Clock(works.store)
 
 
 def waited(

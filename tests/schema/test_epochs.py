@@ -95,7 +95,7 @@ def test_a_candidate_that_does_not_rise_is_refused(store):
 
 
 @pytest.mark.parametrize("field", ["actor", "reason"])
-@pytest.mark.parametrize("text", ["", "  ", "a\0b"])
+@pytest.mark.parametrize("text", ["", "  ", "\t\n", "a\0b"])
 def test_an_audit_without_actor_or_reason_is_refused(store, field, text):
     """The error names the field."""
     with pytest.raises(errors.InvalidArgument, match=field):

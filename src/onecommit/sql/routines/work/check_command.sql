@@ -3,10 +3,10 @@ create or replace function "@schema@".check_command(p_command_id text, p_actor t
 language plpgsql immutable as $$
 begin
     perform "@schema@".check_identifier('command_id', p_command_id);
-    if coalesce(length(trim(p_actor)), 0) not between 1 and 200 then
-        raise exception 'actor: must be 1 to 200 characters' using errcode = '22023';
+    if (p_actor ~ '\S' and length(p_actor) <= 200) is not true then
+        raise exception 'actor: must be 1 to 200 characters and not blank' using errcode = '22023';
     end if;
-    if coalesce(length(trim(p_reason)), 0) not between 1 and 1000 then
-        raise exception 'reason: must be 1 to 1000 characters' using errcode = '22023';
+    if (p_reason ~ '\S' and length(p_reason) <= 1000) is not true then
+        raise exception 'reason: must be 1 to 1000 characters and not blank' using errcode = '22023';
     end if;
 end $$;
