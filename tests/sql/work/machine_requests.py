@@ -1,0 +1,52 @@
+"""Requests whose leases, delays, slots and cutoffs lie so close together that random histories meet them."""
+
+from datetime import datetime
+
+from hypothesis import strategies as st
+
+from onecommit.domain.work import Safety
+from onecommit.domain.work_policy import WorkPlan, WorkRetry
+from onecommit.domain.work_request import WorkRequest
+
+from tests.works import SECOND
+
+PLANS = (
+    WorkPlan(offsets=(0 * SECOND,), circuit=8 * SECOND),
+    WorkPlan(offsets=(0 * SECOND, 4 * SECOND), circuit=14 * SECOND),
+    WorkPlan(offsets=(0 * SECOND, 4 * SECOND, 12 * SECOND), circuit=20 * SECOND),
+)
+
+
+@st.composite
+def requests(
+    draw: st.DrawFn, *, scope: str, contract: tuple[str, str], number: int, now: datetime
+) -> WorkRequest:
+    """Of every safety class and policy, with identities of their own."""
+    plan = draw(st.sampled_from((None, None, *PLANS)), label="plan")
+    deadline = draw(st.sampled_from((None, None, 6, 0, 10, 18, 40)), label="deadline")
+    due = None if plan else draw(st.sampled_from((None, None, -2, 3)), label="due")
+    if due is not None and deadline is not None and due >= deadline:
+        due = None
+    retry = WorkRetry(
+        max_attempts=len(plan.offsets) if plan else draw(st.integers(1, 3)),
+        max_elapsed=draw(st.sampled_from((20, 40, 90))) * SECOND,
+        initial_delay=3 * SECOND,
+        max_delay=5 * SECOND,
+        lease=10 * SECOND,
+        renewal=2 * SECOND,
+        max_lease=15 * SECOND,
+    )
+    return WorkRequest(
+        scope=scope,
+        command_id=f"c{number}",
+        idempotency_key=f"k{number}",
+        contract_name=contract[0],
+        contract_version=contract[1],
+        payload=b'{"cents":100}',
+        safety=draw(st.sampled_from(Safety), label="safety"),
+        retry=retry,
+        plan=plan,
+        deadline=None if deadline is None else now + deadline * SECOND,
+        due_at=None if due is None else now + due * SECOND,
+        priority=draw(st.integers(0, 1)),
+    )
