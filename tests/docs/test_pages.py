@@ -75,6 +75,14 @@ def test_the_tutorial_shows_nothing_but_its_example():
     assert "".join(blocks).split() == code.split()
 
 
+def test_the_tutorial_of_the_service_shows_nothing_but_its_files():
+    """Every block of code is from the example, so a reader who follows it meets what it shows."""
+    text = text_of("tutorial/payments.md")
+    blocks = PYTHON.findall(text)
+    assert blocks
+    assert [block for _, block in MARKED.findall(text)] == blocks
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_python_block_is_python(page: Path):
     """A reader can copy each block; a part of a function is one too."""

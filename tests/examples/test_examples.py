@@ -75,4 +75,13 @@ def test_an_example_fails_when_its_promise_does_not_hold(tmp_path: Path, databas
 def test_the_index_lists_every_example():
     """A reader finds each example from the folder's own page."""
     index = (FOLDER / "README.md").read_text()
-    assert [path.name for path in EXAMPLES if path.name not in index] == []
+    packages = [path.parent for path in FOLDER.glob("*/__main__.py")]
+    assert packages
+    assert [path.name for path in EXAMPLES + packages if f"({path.name}" not in index] == []
+
+
+def test_the_page_of_the_service_lists_every_file():
+    """A reader finds what each file of the payments service is responsible for."""
+    page = (FOLDER / "payments" / "README.md").read_text()
+    files = {path.name for path in (FOLDER / "payments").glob("[a-z]*.py")}
+    assert {name for name in files if f"]({name})" not in page} == set()
