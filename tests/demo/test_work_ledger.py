@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from onecommit.demo.journal import ProviderCall
-from onecommit.demo.work_ledger import WorkItem, WorkLedger
+from onecommit.demo.work_ledger import WorkLedger
 from onecommit.domain.work import Safety, WorkState
+
+from tests.demo.items import item
 
 SUSPENDED = {
     Safety.RECONCILE_BEFORE_RETRY: (WorkState.SUSPENDED_RECONCILIATION_REQUIRED, "reconcile"),
@@ -19,29 +21,11 @@ def call(key: str, **changes) -> ProviderCall:
     return ProviderCall(**{"key": key, "receipt": f"receipt-{key}"} | defaults | changes)
 
 
-def item(safety: Safety, number: int, **changes) -> WorkItem:
-    defaults = {
-        "work_id": number,
-        "scope_id": "shop",
-        "revision": 5,
-        "contract_name": f"contract.{safety.value}",
-        "safety": safety,
-        "state": WorkState.SUCCEEDED,
-        "action": None,
-        "key": f"{safety.value}-{number}",
-        "result": f'"receipt-{safety.value}-{number}"',
-        "admissions": 1,
-        "lost": 0,
-        "proofs": 0,
-    }
-    return WorkItem(**defaults | changes)
-
-
 def good() -> WorkLedger:
-    """Two orders: the first of each class is answered, the second one is lost with its worker."""
+    """Two orders: the first of each class is done, the transfer by evidence; the second is lost with its worker."""
     items, calls = [], []
     for safety in Safety:
-        first = item(safety, 1)
+        first = item(safety, 1, evidence=int(safety is Safety.RECONCILE_BEFORE_RETRY))
         second = item(safety, 2, lost=1, admissions=2)
         calls += [call(first.key), call(second.key, answered=False)]
         if safety in SUSPENDED:
@@ -139,6 +123,10 @@ def test_a_doubled_effect_breaks_the_promise_of_its_class(safety: Safety):
             "nothing was called again without evidence",
         ),
         (
+            changed(good(), RECONCILED - 1, evidence=0),
+            "evidence has decided what was unknown",
+        ),
+        (
             changed(good(), KEYED, result='"receipt-of-another"'),
             "each result is the receipt of the provider's effect",
         ),
@@ -154,7 +142,7 @@ def test_each_flaw_breaks_its_promise(ledger: WorkLedger, promise: str):
 
 
 def test_a_call_after_evidence_is_allowed():
-    """A reconciler that proves absence lets the provider be called again, once for each proof."""
+    """A reconciler that proves absence lets the provider be called again, once each time."""
     second = good().items[RECONCILED]
     before = tuple(c for c in good().calls if c.key != second.key)
     lost, repeated = call(second.key, effect=False, receipt=None, answered=False), call(second.key)
@@ -165,10 +153,11 @@ def test_a_call_after_evidence_is_allowed():
         action=None,
         result=f'"receipt-{second.key}"',
         admissions=2,
-        proofs=1,
+        evidence=1,
+        absences=1,
     )
     assert replace(done, calls=(*before, lost, repeated)).violations == []
-    guessed = changed(done, RECONCILED, proofs=0)
+    guessed = changed(done, RECONCILED, absences=0)
     assert replace(guessed, calls=(*before, lost, repeated)).violations == [
         "where a repetition could double, nothing was called again without evidence"
     ]
