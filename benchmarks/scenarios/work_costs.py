@@ -21,6 +21,8 @@ class Costs:
     worker: float
     """Processor seconds of the worker process; none without one."""
     wal: int
+    items: int = 0
+    """Items that were done between the two moments."""
 
     @classmethod
     async def now(cls, database: Database, worker: Worker | None = None) -> Costs:
@@ -33,24 +35,33 @@ class Costs:
             seconds=time.monotonic(),
         )
 
-    def since(self, before: Costs) -> Costs:
-        """Subtract what was counted before."""
+    def since(self, before: Costs, *, items: int) -> Costs:
+        """Subtract what was counted before so many items were done."""
         return Costs(
             seconds=self.seconds - before.seconds,
             server=self.server - before.server,
             producer=self.producer - before.producer,
             worker=self.worker - before.worker,
             wal=self.wal - before.wal,
+            items=items,
         )
 
-    def all_microseconds(self, items: int) -> float:
-        """Return the processor time of server and Python together for each item."""
-        return sum(self.microseconds(items).values())
+    @property
+    def rate(self) -> float:
+        """Items a second."""
+        return self.items / self.seconds
 
-    def microseconds(self, items: int) -> dict[str, float]:
-        """Return the processor time of server and Python for each item; 0 where it cannot be read."""
+    @property
+    def microseconds(self) -> dict[str, float]:
+        """Processor time of server and Python for each item; 0 where it cannot be read."""
+        items = max(1, self.items)
         return {
             "server_us": 1e6 * self.server / items,
             "producer_us": 1e6 * self.producer / items,
             "worker_us": 1e6 * self.worker / items,
         }
+
+    @property
+    def all_microseconds(self) -> float:
+        """Processor time of server and Python together for each item."""
+        return sum(self.microseconds.values())

@@ -41,8 +41,8 @@ async def measure(adapter: WorkAdapter, bench: Bench) -> Measures:
                     started = time.perf_counter()
                     await look()
                     times.append(1000 * (time.perf_counter() - started))
-                costs = (await Costs.now(database)).since(before)
-            measures[f"{prefix}server_us"] = costs.microseconds(bench.looks)["server_us"]
+                costs = (await Costs.now(database)).since(before, items=bench.looks)
+            measures[f"{prefix}server_us"] = costs.microseconds["server_us"]
             measures[f"{prefix}found"] = found
             measures[f"{prefix}p50"] = statistics.median(times)
             measures[f"{prefix}p99"] = sorted(times)[math.ceil(0.99 * len(times)) - 1]

@@ -36,7 +36,7 @@ async def measure(adapter: WorkAdapter, bench: Bench) -> Measures:
             )
             stored = max(stored, size)
             costs = await accept_and_run(adapter, database, bench, scopes=bench.scopes)
-            measures[f"rate_{position}"] = bench.items / costs.seconds
-            measures[f"cpu_{position}"] = costs.all_microseconds(bench.items)
+            measures[f"rate_{position}"] = costs.rate
+            measures[f"cpu_{position}"] = costs.all_microseconds
     measures["share"] = measures[f"cpu_{len(bench.stores)}"] / measures["cpu_1"]
     return measures

@@ -34,12 +34,13 @@ async def measure(adapter: WorkAdapter, bench: Bench) -> Measures:
     async with bench.database(adapter) as database:
         costs = await accept_and_run(adapter, database, bench, scopes=bench.scopes)
         measures = {
-            "rate": bench.items / costs.seconds,
-            **costs.microseconds(bench.items),
-            "wal": costs.wal / bench.items,
+            "rate": costs.rate,
+            **costs.microseconds,
+            "wal": costs.wal / max(1, costs.items),
         }
-        measures |= await _apart(adapter, database, bench)
-        measures |= await _counted(adapter, database, bench)
+        if costs.items == bench.items:  # else what was cut would disturb
+            measures |= await _apart(adapter, database, bench)
+            measures |= await _counted(adapter, database, bench)
     return measures
 
 
@@ -49,8 +50,8 @@ async def _apart(adapter: WorkAdapter, database: Database, bench: Bench) -> Meas
     accepted = await _accept(adapter, database, bench, bench.items)
     drained = await drain(adapter, database, jobs=bench.items, limit=bench.limit)
     return {
-        "accept_rate": bench.items / accepted.seconds,
-        "accept_server_us": 1e6 * accepted.server / bench.items,
+        "accept_rate": accepted.rate,
+        "accept_server_us": accepted.microseconds["server_us"],
         "run_rate": drained.rate,
         "run_server_us": 1e6 * (drained.server_cpu or 0.0) / drained.closed,
         "run_worker_us": 1e6 * drained.worker_cpu / drained.handled,
@@ -82,4 +83,4 @@ async def _accept(adapter: WorkAdapter, database: Database, bench: Bench, count:
     ) as acceptor:
         before = await Costs.now(database)
         await accept_all(acceptor, fresh_numbers(count), producers=bench.producers)
-        return (await Costs.now(database)).since(before)
+        return (await Costs.now(database)).since(before, items=count)

@@ -26,7 +26,7 @@ async def measure(adapter: WorkAdapter, bench: Bench) -> Measures:
     for position, scopes in enumerate(bench.scope_counts, 1):
         async with bench.database(adapter) as database:
             costs = await accept_and_run(adapter, database, bench, scopes=scopes)
-        measures[f"rate_{position}"] = bench.items / costs.seconds
-        measures[f"cpu_{position}"] = costs.all_microseconds(bench.items)
+        measures[f"rate_{position}"] = costs.rate
+        measures[f"cpu_{position}"] = costs.all_microseconds
     measures["share"] = measures[f"cpu_{len(bench.scope_counts)}"] / measures["cpu_1"]
     return measures

@@ -12,13 +12,12 @@ from benchmarks.database import Database
 from benchmarks.scenarios.bench import Bench
 from benchmarks.scenarios.work_costs import Costs
 from benchmarks.waiting import wait_until
-from benchmarks.worker_process import Worker, running_worker
+from benchmarks.worker_process import START_SECONDS, Worker, running_worker
 
 Begin = Callable[[], Awaitable[None]]
 
 _WARM_UP = 10
 """The part of the items, as a divisor, that is done before anything is measured."""
-_PAUSE = 0.005
 _phases = iter(range(1, 10**9))
 
 
@@ -51,16 +50,19 @@ class _Run:
     worker: Worker
     bench: Bench
 
-    async def accept_and_wait(self, count: int, *, done: int) -> None:
-        """Accept so many items and return when the worker has handled `done` and none is open."""
+    async def accept_and_wait(self, count: int, *, handled: int, limit: float) -> int:
+        """Accept so many items and return, when the worker has handled all, how many are done; or at the limit."""
         await accept_all(self.acceptor, fresh_numbers(count), producers=self.bench.producers)
-        deadline = time.monotonic() + self.bench.limit
-        await self.worker.until(done, deadline)
-        if not await wait_until(self._is_done, deadline=deadline, pause=_PAUSE):
-            raise RuntimeError("Not every item was done within the limit; raise --limit.")
+        deadline = time.monotonic() + limit
+        await self.worker.until(handled, deadline)
+        await wait_until(self._is_done, deadline=deadline)
+        return count - await self._open()
 
     async def _is_done(self) -> bool:
-        return await self.adapter.open_jobs(self.database.dsn) == 0
+        return await self._open() == 0
+
+    async def _open(self) -> int:
+        return await self.adapter.open_jobs(self.database.dsn)
 
 
 async def accept_and_run(
@@ -73,6 +75,7 @@ async def accept_and_run(
 ) -> Costs:
     """Accept items while one worker runs what is accepted; from the first accept to the last end.
 
+    What is not done within the limit after the last accept is cut: it does not count as an item.
     The warm-up is a tenth of them, and an item in each scope at least; `begin` is called after it.
     """
     step = max(1, bench.items // 100)
@@ -86,10 +89,12 @@ async def accept_and_run(
         run = _Run(
             adapter=adapter, database=database, acceptor=acceptor, worker=worker, bench=bench
         )
-        await run.accept_and_wait(warm_up, done=warm_up)
+        patience = START_SECONDS + bench.limit
+        if await run.accept_and_wait(warm_up, handled=warm_up, limit=patience) < warm_up:
+            raise RuntimeError("The warm-up was not done within the limit; raise --limit.")
         await database.settle()
         if begin:
             await begin()
         before = await Costs.now(database, worker)
-        await run.accept_and_wait(bench.items, done=total)
-        return (await Costs.now(database, worker)).since(before)
+        done = await run.accept_and_wait(bench.items, handled=total, limit=bench.limit)
+        return (await Costs.now(database, worker)).since(before, items=done)
