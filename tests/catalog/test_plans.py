@@ -1,6 +1,7 @@
 """On a hundred thousand jobs every hot function looks rows up; what it reads depends on the batch, not on the ring.
 
-Each runs on a session that made its plans while the store was empty, and on a new one; with statistics and without.
+Each runs on a session that made its plans while the store was empty, and on a new one; with statistics and without,
+each of these for itself, whichever tests are chosen and whatever autovacuum would do meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.catalog.plans import Plans, watched
+from tests.clusters import Cluster
 from tests.engine import Attempt, Engine
 from tests.stores import Store
 
@@ -35,6 +37,24 @@ select c.chapters[i] as chapter, c.lane, c.seqs[i] as seq, c.job_ids[i] as job_i
 from onecommit.claim c, generate_series(1, {OPEN}) i where cardinality(c.seqs) > {OPEN} order by c.batch_id, i
 """
 
+KNOWN = """
+select exists (select from pg_statistic where starelid = 'onecommit.ready_1'::regclass)
+    or (select reltuples >= 0 from pg_class where oid = 'onecommit.ready_1'::regclass)
+"""
+UNATTENDED = """
+do $$
+declare
+    v_child regclass;
+begin
+    for v_child in
+        select inhrelid from pg_inherits
+        where inhparent in ('onecommit.ready'::regclass, 'onecommit.claim'::regclass, 'onecommit.completion'::regclass)
+    loop
+        execute format('alter table %s set (autovacuum_enabled = off)', v_child);
+    end loop;
+end $$
+"""
+
 
 class Ring:
     """A lane with 100,000 jobs, of which few are open, and the sessions to try things with."""
@@ -48,7 +68,6 @@ class Ring:
             self.warm.drain()
         self.fill()
         self.open = iter(self.attempts)
-        self.is_analyzed = False
 
     def fill(self) -> None:
         """Close all but a few thousand, spread over the lane; the arrays stay in the server."""
@@ -60,12 +79,16 @@ class Ring:
         self.attempts = [Attempt(**row._asdict()) for row in self.warm.sql(STILL_OPEN)]
 
     def analyze(self) -> None:
-        """Let the planner know, once and for the rest of the tests."""
-        if not self.is_analyzed:
-            self.store.observer.execute(
-                "analyze onecommit.ready, onecommit.claim, onecommit.completion, onecommit.lane"
-            )
-        self.is_analyzed = True
+        """Let the planner know, for the rest of the tests."""
+        self.store.observer.execute(
+            "analyze onecommit.ready, onecommit.claim, onecommit.completion, onecommit.lane"
+        )
+
+    @property
+    def is_analyzed(self) -> bool:
+        """Whether the planner knows anything of the jobs."""
+        [(known,)] = self.store.observer.execute(KNOWN).fetchall()
+        return known
 
     def take(self, count: int) -> list[Attempt]:
         return [next(self.open) for _ in range(count)]
@@ -119,24 +142,30 @@ OPERATIONS = {
 
 
 @pytest.fixture(scope="module")
-def ring(shared_store: Store) -> Iterator[Ring]:
-    """Filled without statistics: nothing vacuums or analyzes meanwhile."""
-    shared_store.empty()
-    shared_store.truncate_ring()
-    yield Ring(shared_store)
-    shared_store.empty()
-    shared_store.truncate_ring()
-    shared_store.release()
+def ring(postgres: Cluster) -> Iterator[Ring]:
+    """In a database of its own, where nothing vacuums or analyzes the jobs, however long the tests take."""
+    with postgres.database(template=postgres.template) as database:
+        store = Store.of(database)
+        store.observer.execute(UNATTENDED)
+        yield Ring(store)
+        store.close()
 
 
-@pytest.fixture(params=["old plans", "new plans", "new plans with statistics"])
-def session(ring: Ring, request: pytest.FixtureRequest) -> Iterator[Engine]:
+@pytest.fixture(scope="module", params=["old plans", "new plans", "new plans with statistics"])
+def knowledge(ring: Ring, request: pytest.FixtureRequest) -> str:
+    """What plans are made from; of the module, so that all tests without statistics come before the others."""
+    if request.param.endswith("with statistics"):
+        ring.analyze()
+    assert ring.is_analyzed == request.param.endswith("with statistics")
+    return request.param
+
+
+@pytest.fixture
+def session(ring: Ring, knowledge: str) -> Iterator[Engine]:
     """A worker's connection with plans of one age."""
-    if request.param == "old plans":
+    if knowledge == "old plans":
         yield ring.warm
         return
-    if "statistics" in request.param:
-        ring.analyze()
     engine = Engine(ring.store.database.connect(), epoch=ring.store.epoch)
     engine.register()
     yield engine
