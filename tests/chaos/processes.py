@@ -38,10 +38,14 @@ def environment(database: Database) -> dict[str, str]:
     }
 
 
-def start(*arguments: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
+def start(
+    *arguments: str, env: dict[str, str], stderr: int | None = None
+) -> subprocess.Popen[bytes]:
     """Start ``onecommit worker`` for the application."""
     command = [sys.executable, "-m", "onecommit", "worker", "tests.chaos.application:app"]
-    return subprocess.Popen([*command, *arguments], env=env, cwd=ROOT, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*command, *arguments], env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=stderr
+    )
 
 
 @contextmanager

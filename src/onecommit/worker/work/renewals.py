@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -51,6 +52,8 @@ class Renewals:
     def __init__(self, *, on_answer: Callable[[WorkFence, Renewal], None]) -> None:
         self.poke: Callable[[], None] = lambda: None
         """Called when a lease is due earlier than the thread expects."""
+        self.answers: Counter[str] = Counter()
+        """How many renewals were answered how, `unanswered` included."""
         self._on_answer = on_answer
         self._leases: dict[tuple[int, int], _Lease] = {}
         self._lock = threading.Lock()
@@ -80,10 +83,12 @@ class Renewals:
             try:
                 answers = store.run(renew_work([lease.fence for lease in batch]))
             except StoreUnavailable:
+                self.answers["unanswered"] += len(batch)
                 for lease in batch:
                     lease.postpone()
                 continue
             for lease, answer in zip(batch, answers, strict=True):
+                self.answers[answer.outcome] += 1
                 if answer.outcome is RenewalOutcome.BUSY:
                     lease.postpone()
                     continue
