@@ -126,6 +126,33 @@ def test_a_relative_or_local_time_is_refused(moment):
         absolute_time(moment, field="deadline")
 
 
+class FineMoment(datetime):
+    """Of a library that counts nanoseconds."""
+
+    nanosecond = 1
+
+
+class FineDuration(timedelta):
+    nanoseconds = 999
+
+
+def test_what_is_finer_than_a_microsecond_is_refused_and_not_rounded():
+    """The database would round it, and a repeated request might be another one."""
+    fine = FineDuration(seconds=1)
+    refused = {
+        "deadline": lambda: absolute_time(FineMoment(2030, 1, 1, tzinfo=UTC), field="deadline"),
+        "lease": lambda: WorkRetry(lease=fine),
+        "offsets": lambda: WorkPlan(offsets=(timedelta(0), fine), circuit=9 * SECOND),
+        "circuit": lambda: WorkPlan(offsets=(timedelta(0),), circuit=fine),
+    }
+    for field, make in refused.items():
+        with pytest.raises(InvalidWork, match="finer than a microsecond") as caught:
+            make()
+        assert caught.value.field == field
+    FineDuration.nanoseconds = 0
+    assert WorkRetry(initial_delay=fine).initial_delay == SECOND
+
+
 def test_every_state_is_live_suspended_or_terminal():
     assert [state for state in WorkState if state.is_terminal and state.is_suspended] == []
     assert len([state for state in WorkState if state.is_terminal]) == 4

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from onecommit.errors import OnecommitError
 
-_LONGEST_WAIT = 60.0
+_STOP_SECONDS = 30.0
 
 Child = subprocess.Popen[str]
 
@@ -30,7 +30,7 @@ class Children:
 
     def worker(self, part: str, **environment: str) -> Child:
         """Start a worker for a part of the demo."""
-        worker = self._start("onecommit.demo.worker_process", part, **environment)
+        worker = self._start("onecommit.demo.worker_process", part, environment=environment)
         self._workers.append(worker)
         return worker
 
@@ -39,22 +39,16 @@ class Children:
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
-            _wait(worker)
+            worker.wait(timeout=_STOP_SECONDS)
         self._workers.clear()
 
     def provider(self, journal: Path) -> int:
         """Start the provider, and return its port."""
-        provider = self._start("onecommit.demo.provider", str(journal))
+        provider = self._start("onecommit.demo.provider", str(journal), environment={})
         port = provider.stdout.readline() if provider.stdout else ""
         if not port.strip().isdecimal():
             raise DemoStalled("the provider's process ended before it listened")
         return int(port)
-
-    def commands(self, commands: Iterable[Sequence[str]], **environment: str) -> None:
-        """Give commands to the program `onecommit`, all at the same time, and wait until each is done."""
-        for child in [self._start("onecommit", *command, **environment) for command in commands]:
-            if code := _wait(child):
-                raise DemoStalled(f"a command of the demo ended with exit code {code}")
 
     def __enter__(self) -> Self:
         return self
@@ -67,9 +61,9 @@ class Children:
                 if stream:
                     stream.close()
 
-    def _start(self, module: str, *arguments: str, **environment: str) -> Child:
+    def _start(self, module: str, argument: str, *, environment: Mapping[str, str]) -> Child:
         child = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, "-m", module, argument],
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -78,10 +72,3 @@ class Children:
         )
         self._all.append(child)
         return child
-
-
-def _wait(child: Child) -> int:
-    try:
-        return child.wait(timeout=_LONGEST_WAIT)
-    except subprocess.TimeoutExpired:
-        raise DemoStalled(f"a process did not end in {_LONGEST_WAIT:.0f} seconds") from None

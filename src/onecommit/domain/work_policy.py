@@ -93,6 +93,7 @@ def duration_us(duration: object, *, field: str, zero: bool = False) -> int:
     """A duration of a policy in microseconds, if it is one. `zero`: it may be nothing."""
     if not isinstance(duration, timedelta):
         raise InvalidWork(f"`{field}` is not a timedelta", field=field)
+    _check_fineness(getattr(duration, "nanoseconds", 0), field=field)
     if not (_ZERO if zero else _MICROSECOND) <= duration <= LONGEST_DURATION:
         least = "0" if zero else "above 0"
         raise InvalidWork(
@@ -109,7 +110,18 @@ def absolute_time(moment: object, *, field: str) -> datetime:
             field=field,
             remedy="Use an absolute time, the same one when the request is repeated.",
         )
+    _check_fineness(getattr(moment, "nanosecond", 0), field=field)
     return moment.astimezone(UTC)
+
+
+def _check_fineness(nanoseconds: int, *, field: str) -> None:
+    """Types beside the standard library's count nanoseconds, which PostgreSQL would round."""
+    if nanoseconds:
+        raise InvalidWork(
+            f"`{field}` is finer than a microsecond",
+            field=field,
+            remedy="Round it, the same way when the request is repeated.",
+        )
 
 
 DEFAULT_WORK_RETRY = WorkRetry()
