@@ -212,6 +212,24 @@ async def test_a_handoff_commits_the_callbacks_row(python_caller, application, f
     assert engine.sql("select * from onecommit.work where work_id = %s", fence.work_id) == before
 
 
+async def test_a_handoff_that_the_caller_rolls_back_hands_nothing_over(
+    python_caller, application, fence, engine
+):
+    """What was prepared is provisional: the ledger says no, and the same invocation may be handed over later."""
+    rows: list[str] = []
+
+    async def callback() -> bool:
+        rows.append(await add_entry(python_caller))
+        return True
+
+    entry = await write(python_caller)
+    assert await hand_off(python_caller, application, fence, callback) is True
+    await python_caller.rollback()
+    assert not {entry, *rows} & application.entries()
+    sent = fence_arguments(fence) | {"p_store_id": application.store.store_id}
+    assert engine.call("handoff_lock", **sent)[0].outcome == "held"
+
+
 async def test_a_denial_takes_the_callbacks_row_back_and_nothing_else(
     python_caller, application, fence
 ):

@@ -293,6 +293,11 @@ def test_an_argument_out_of_bounds_is_named(engine: Engine, field, value):
     assert refusal(engine, **{f"p_{field}": value}) == field
 
 
+@pytest.mark.parametrize("safety", [s for s in Safety if s is not Safety.PROVIDER_KEYED])
+def test_typed_exits_are_for_provider_keyed_work(engine: Engine, safety: Safety):
+    assert refusal(engine, p_exit_aware=True, p_safety=safety.value) == "exit_aware"
+
+
 PLANS = [
     ("plan_version", {"p_plan_version": 2, "p_deadline": "2100-01-01Z"}),
     ("plan_version", {"p_plan_version": 1}),

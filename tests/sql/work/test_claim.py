@@ -50,6 +50,13 @@ def test_discovery_shows_what_is_due_of_the_contracts_asked_for(works: Works):
     assert works.discover(contract=("billing.refund", "1")) == []
 
 
+def test_discovery_shows_where_work_is_and_nothing_of_it(works: Works):
+    """Neither payload nor identities."""
+    works.accept()
+    [found] = works.discover()
+    assert found._fields == ("scope_id", "work_id", "revision", "priority", "contract")
+
+
 def test_discovery_shows_due_work_from_its_very_moment(works: Works):
     works.clock.stop()
     works.accept(due_at=NOON + SECOND)
