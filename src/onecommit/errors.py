@@ -474,6 +474,11 @@ class OperatorNotAuthorized(WorkRejected):
     remedy = "Ask somebody who may, or change what the function allows."
 
 
+def work_codes() -> tuple[str, ...]:
+    """Every code of the Work protocol."""
+    return tuple(_BY_WORK_CODE)
+
+
 def from_work_code(code: str, message: str) -> OnecommitError:
     """The error for a code that an operation of the Work protocol returned."""
     return _BY_WORK_CODE.get(code, WorkError)(message)

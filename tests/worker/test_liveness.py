@@ -286,12 +286,15 @@ async def test_a_heartbeat_that_does_not_arrive_for_the_window_is_said_once(app,
         stale = await events.wait_for(HeartbeatStale)
         assert (stale.code, stale.worker) == ("ASDUR404", worker._machinery.incarnation.worker)
         assert stale.silent_seconds >= 1.0
+        heartbeat = worker._machinery.heartbeat
+        failures = heartbeat.failures
+        await eventually(lambda: heartbeat.failures > failures + 1, what="two more are lost")
         proxy.accept()
         await events.wait_for(Reconnected)
-        heartbeat = worker._machinery.heartbeat
         await eventually(lambda: heartbeat.age < 1.0, what="a heartbeat arrives again")
         await worker.stop()
     assert len(events.of(HeartbeatStale)) == 1
+    assert len(events.of(ListenerUnavailable)) == 1, "it was tried again and again, and said once"
 
 
 async def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(app, worker_of, events):

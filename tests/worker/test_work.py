@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -623,6 +624,35 @@ async def test_a_failed_renewal_is_not_the_end(
         lambda: row(database, accepted.work_id)["lease_expires_at"] > started,
         what="the lease is renewed after the row is free",
     )
+    go_on.set()
+    assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
+
+
+async def test_a_short_lease_is_asked_for_again_before_it_has_ended(
+    app: App, database: Database, worker_of: StartWorker, events: Events
+):
+    """A row that is locked for a moment costs a lease of seconds a tenth of what is left of it."""
+    charge = define(app, retry=replace(QUICK, lease=4 * SECOND, max_lease=60 * SECOND))
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        inside.set()
+        await go_on.wait()
+        return "paid"
+
+    accepted = await accept(charge)
+    renewals = (await started_idle(worker_of)).renewals
+    await inside.wait()
+    [lease] = renewals._leases.values()
+    with psycopg.connect(database.dsn) as holder:
+        holder.execute(
+            "select from onecommit.work where work_id = %s for update", (accepted.work_id,)
+        )
+        lease.due = 0.0
+        renewals.poke()
+        await eventually(lambda: lease.due > 0.0, what="the renewal finds the row locked")
+        assert lease.due - time.monotonic() <= 0.4
     go_on.set()
     assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
 

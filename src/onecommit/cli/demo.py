@@ -16,8 +16,15 @@ from rich.progress import (
 from rich.table import Table
 
 from onecommit.demo import Demo, Ledger, WorkLedger
+from onecommit.demo.commands import alternatives
 
 InvoicesOption = Annotated[int, typer.Option("--invoices", min=100, max=900_000, help="How many.")]
+
+_WAITS_FOR = {
+    "reconcile": "its reconciler, to which the provider could not say what was done",
+    "resolve": "an operator, who finds out what was done",
+}
+"""By the action that is possible."""
 
 
 def demo(*, invoices: InvoicesOption = 1000) -> None:
@@ -54,7 +61,7 @@ def _perform(stage: Demo, console: Console) -> None:
                 tasks[step.part] = progress.add_task(step.part, total=step.total)
             progress.update(tasks[step.part], completed=step.done)
             if step.news:
-                progress.console.print(step.news)
+                progress.console.print(step.news, soft_wrap=True)
 
 
 def _table(ledger: Ledger) -> Table:
@@ -88,13 +95,11 @@ def _work_table(ledger: WorkLedger) -> Table:
 
 
 def _print_waiting(ledger: WorkLedger, console: Console) -> None:
-    """For whom what is suspended waits."""
-    names = {"reconcile": "its reconciler", "resolve": "an operator"}
-    for (contract, action), items in groupby(
-        ledger.waiting, key=lambda item: (item.contract_name, item.action or "")
-    ):
-        ids = ", ".join(str(item.work_id) for item in items)
-        console.print(
-            f"{contract}: Work {ids} waits for {names.get(action, action)}: {action}",
-            soft_wrap=True,
-        )
+    """For whom what is suspended waits, and the commands that decide about the first of each contract."""
+    for contract, group in groupby(ledger.waiting, key=lambda item: item.contract_name):
+        first, *others = group
+        whom = _WAITS_FOR.get(first.action or "", first.action)
+        ids = ", ".join(str(item.work_id) for item in (first, *others))
+        console.print(f"{contract} {ids} waits for {whom}:", soft_wrap=True)
+        for command in alternatives(first):
+            console.print(f"    {command}", soft_wrap=True, highlight=False, markup=False)

@@ -29,6 +29,7 @@ from onecommit.worker.settings import WorkerSettings, parse_queue, parse_work
 from onecommit.worker.supervisor import EXIT_CONFIGURATION, Supervisor, stop_with_parent
 
 EXIT_UNAVAILABLE = 69
+_LAST_PORT = 65_535
 _COLLECT_EVERY = 50_000
 """New objects between two looks of the garbage collector; jobs make many that need none."""
 
@@ -91,6 +92,18 @@ SharedPoolOption = Annotated[
         help="Server connections of the pooler that runtime and handlers share, for each process.",
     ),
 ]
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        min=1,
+        max=_LAST_PORT,
+        help="Serve /metrics, /livez and /readyz here; each further process at the next port.",
+    ),
+]
+MetricsHostOption = Annotated[
+    str, typer.Option("--metrics-host", help="The interface for --metrics-port.")
+]
 SupervisedOption = Annotated[bool, typer.Option("--supervised", hidden=True)]
 
 
@@ -107,6 +120,8 @@ class _Choices:
     rescue_seconds: float
     application_connections: int | None
     shared_pool: int | None
+    metrics_port: int | None
+    metrics_host: str
 
     def settings(self, app: App) -> WorkerSettings:
         """The settings of the worker, with the App's own queues if none is named."""
@@ -131,6 +146,8 @@ class _Choices:
             heartbeat_interval=min(5.0, self.rescue_seconds / 6),
             application_connections=self.application_connections,
             shared_pool=self.shared_pool,
+            metrics_port=self.metrics_port,
+            metrics_host=self.metrics_host,
         )
 
 
@@ -147,12 +164,15 @@ def worker(
     rescue_seconds: WindowOption = 30.0,
     application_connections: ApplicationOption = None,
     shared_pool: SharedPoolOption = None,
+    metrics_port: MetricsPortOption = None,
+    metrics_host: MetricsHostOption = "127.0.0.1",
     supervised: SupervisedOption = False,
 ) -> None:
     """Claim and run jobs until SIGTERM or Ctrl-C; the second signal ends running jobs at once.
 
     Exit codes: 0 after a complete drain, 1 if jobs were left to rescue, 69 if the server does not
-    answer at the start, 78 if the schema, the store or the epoch does not fit this process.
+    answer at the start, 78 if the schema, the store, the epoch or the metrics' port does not fit this
+    process.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     choices = _Choices(
@@ -165,9 +185,11 @@ def worker(
         rescue_seconds=rescue_seconds,
         application_connections=application_connections,
         shared_pool=shared_pool,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
     )
     if processes > 1:
-        raise typer.Exit(_supervise(processes))
+        raise typer.Exit(_supervise(processes, choices))
     if supervised:
         stop_with_parent(budget=drain_seconds + 10)
     code = _run(load_app(app), choices)
@@ -183,23 +205,36 @@ def _named(
         raise typer.BadParameter(str(error), param_hint=option) from error
 
 
-def _supervise(processes: int) -> int:
-    """Run this same command line in children of one process each."""
-    arguments = _without_processes(sys.argv[1:])
+def _supervise(processes: int, choices: _Choices) -> int:
+    """Run this same command line in children of one process each, which share no port."""
+    arguments = _without(sys.argv[1:], "--processes", "--metrics-port")
     command = [sys.executable, "-m", "onecommit", *arguments, "--supervised"]
-    supervisor = Supervisor(command, processes=processes, emit=log_event)
-    return asyncio.run(supervisor.run())
+    commands = [command] * processes
+    if choices.metrics_port is not None:
+        ports = range(choices.metrics_port, choices.metrics_port + processes)
+        if ports[-1] > _LAST_PORT:
+            message = f"the ports up to {ports[-1]} are needed, and {_LAST_PORT} is the last one"
+            raise typer.BadParameter(message, param_hint="--metrics-port")
+        from onecommit.worker.monitor import check_metrics
+
+        try:
+            check_metrics(choices.metrics_host, ports)
+        except UsageError as error:
+            return _refused(error, EXIT_CONFIGURATION)
+        commands = [[*command, f"--metrics-port={port}"] for port in ports]
+    return asyncio.run(Supervisor(commands, emit=log_event).run())
 
 
-def _without_processes(arguments: list[str]) -> list[str]:
+def _without(arguments: list[str], *options: str) -> list[str]:
+    """The arguments without these options and their values."""
     kept: list[str] = []
     skip = False
     for argument in arguments:
         if skip:
             skip = False
-        elif argument == "--processes":
+        elif argument in options:
             skip = True
-        elif not argument.startswith("--processes="):
+        elif argument.partition("=")[0] not in options:
             kept.append(argument)
     return kept
 

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
 from onecommit.errors import OnecommitError
 
-_STOP_SECONDS = 30.0
+_LONGEST_WAIT = 60.0
 
 Child = subprocess.Popen[str]
 
@@ -30,7 +30,7 @@ class Children:
 
     def worker(self, part: str, **environment: str) -> Child:
         """Start a worker for a part of the demo."""
-        worker = self._start("onecommit.demo.worker_process", part, environment=environment)
+        worker = self._start("onecommit.demo.worker_process", part, **environment)
         self._workers.append(worker)
         return worker
 
@@ -39,16 +39,22 @@ class Children:
         for worker in self._workers:
             worker.terminate()
         for worker in self._workers:
-            worker.wait(timeout=_STOP_SECONDS)
+            _wait(worker)
         self._workers.clear()
 
     def provider(self, journal: Path) -> int:
         """Start the provider, and return its port."""
-        provider = self._start("onecommit.demo.provider", str(journal), environment={})
+        provider = self._start("onecommit.demo.provider", str(journal))
         port = provider.stdout.readline() if provider.stdout else ""
         if not port.strip().isdecimal():
             raise DemoStalled("the provider's process ended before it listened")
         return int(port)
+
+    def commands(self, commands: Iterable[Sequence[str]], **environment: str) -> None:
+        """Give commands to the program `onecommit`, all at the same time, and wait until each is done."""
+        for child in [self._start("onecommit", *command, **environment) for command in commands]:
+            if code := _wait(child):
+                raise DemoStalled(f"a command of the demo ended with exit code {code}")
 
     def __enter__(self) -> Self:
         return self
@@ -61,9 +67,9 @@ class Children:
                 if stream:
                     stream.close()
 
-    def _start(self, module: str, argument: str, *, environment: Mapping[str, str]) -> Child:
+    def _start(self, module: str, *arguments: str, **environment: str) -> Child:
         child = subprocess.Popen(
-            [sys.executable, "-m", module, argument],
+            [sys.executable, "-m", module, *arguments],
             env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -72,3 +78,10 @@ class Children:
         )
         self._all.append(child)
         return child
+
+
+def _wait(child: Child) -> int:
+    try:
+        return child.wait(timeout=_LONGEST_WAIT)
+    except subprocess.TimeoutExpired:
+        raise DemoStalled(f"a process did not end in {_LONGEST_WAIT:.0f} seconds") from None

@@ -14,6 +14,7 @@ from onecommit import (
     App,
     Applied,
     NotApplied,
+    OperatorAction,
     Safety,
     SyncWorkInvocation,
     Unknown,
@@ -33,7 +34,7 @@ TABLE = "create table customer_order (number integer primary key, cents integer 
 RETRY = WorkRetry(
     initial_delay=timedelta(milliseconds=200),
     max_delay=timedelta(seconds=1),
-    lease=timedelta(seconds=2),
+    lease=timedelta(seconds=3),
     renewal=timedelta(milliseconds=500),
     max_lease=timedelta(minutes=5),
 )
@@ -60,6 +61,12 @@ limit = _contract(Operation.LIMIT, Safety.IDEMPOTENT)
 charge = _contract(Operation.CHARGE, Safety.PROVIDER_KEYED)
 transfer = _contract(Operation.TRANSFER, Safety.RECONCILE_BEFORE_RETRY)
 letter = _contract(Operation.LETTER, Safety.MANUAL_RESOLUTION)
+
+
+@app.authorize
+def may_operate(action: OperatorAction) -> bool:
+    """Whoever has a shell here may give evidence, and nothing else."""
+    return action.operation in {"reconcile", "resolve"}
 
 
 @limit.executor

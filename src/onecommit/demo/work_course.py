@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from onecommit.demo.children import Children
+from onecommit.demo.commands import reconcile, shown
 from onecommit.demo.journal import read_journal
 from onecommit.demo.orders import ORDERS, accept_orders, app
 from onecommit.demo.steps import Progress, Step
@@ -15,6 +16,9 @@ from onecommit.demo.worker_process import WORK_SLOTS
 _DECIDED = """
 select count(*) from onecommit.list_work(null, null, false, null, 1000, null)
 where terminal_at is not null or state like 'suspended%'
+"""
+_TO_RECONCILE = """
+select work_id from onecommit.list_work(null, null, true, null, 1000, null) where action = 'reconcile' order by work_id
 """
 
 
@@ -56,13 +60,21 @@ class WorkCourse:
         yield tell(
             f"worker {patient.pid} killed (SIGKILL) after {calls} admissions without an answer"
         )
-        self._children.worker("work", **_provider(port, patience=1))
-        yield tell("another worker started, which waits a second for an answer")
+        self._children.worker("work", **_provider(port, patience=3))
+        yield tell("another worker started, which waits three seconds for an answer")
+        yield from watch(lambda decided: decided == self._progress.total)
+        commands = [reconcile(work_id) for work_id in self._to_reconcile()]
+        yield tell(f"{len(commands)} times the provider is asked: {shown(commands[0])}")
+        self._children.commands(commands, ONECOMMIT_ACTOR="demo", **_provider(port, patience=30))
         yield from watch(lambda decided: decided == self._progress.total)
         self._children.stop_workers()
 
     def _unanswered(self) -> int:
         return sum(not call.answered for call in read_journal(self._journal))
+
+    def _to_reconcile(self) -> list[int]:
+        with self._connect() as conn:
+            return [work_id for (work_id,) in conn.execute(_TO_RECONCILE)]
 
     def _decided(self) -> int:
         with self._connect() as conn:

@@ -16,12 +16,13 @@ select w.work_id, w.scope_id, w.revision, w.contract_name, w.safety, w.state, w.
        convert_from(r.result, 'utf8') as result,
        (select count(*) from onecommit.effect_permit p
         where p.work_id = w.work_id and p.invocation_admitted_at is not null) as admissions,
-       h.lost, h.proofs
+       h.lost, h.evidence, h.absences
 from onecommit.list_work(null, null, false, null, 1000, null) w
 left join onecommit.work_result r using (work_id)
 cross join lateral (
     select count(*) filter (where event = 'lease_expired') as lost,
-           count(*) filter (where event in ('reconciled', 'resolved')) as proofs
+           count(*) filter (where event ~ '^(reconciled|resolved)_(not_)?applied$') as evidence,
+           count(*) filter (where event ~ '^(reconciled|resolved)_not_applied$') as absences
     from onecommit.work_history where work_id = w.work_id) h
 order by w.work_id
 """
@@ -49,8 +50,10 @@ class WorkItem:
     """Calls of the provider that the store admitted."""
     lost: int
     """Attempts whose worker was lost."""
-    proofs: int
-    """Times that evidence was recorded."""
+    evidence: int
+    """Times that it was recorded what the provider had done or not."""
+    absences: int
+    """Of these, how often it had done nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ class WorkLedger:
         yield (
             "where a repetition could double, nothing was called again without evidence",
             all(
-                calls[item.key] <= 1 + item.proofs
+                calls[item.key] <= 1 + item.absences
                 for item in self.items
                 if item.safety in WAITS_FOR
             ),
@@ -153,6 +156,10 @@ class WorkLedger:
             all(
                 self._has_receipt(item) for item in self.items if item.state is WorkState.SUCCEEDED
             ),
+        )
+        yield (
+            "evidence has decided what was unknown",
+            any(item.evidence for item in self.items if item.state is WorkState.SUCCEEDED),
         )
 
     def _has_receipt(self, item: WorkItem) -> bool:

@@ -12,6 +12,7 @@ from onecommit.domain.job import Parent
 from onecommit.domain.token import FinalizationToken, issue_token
 
 _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 # A Struct, positional and untracked by the collector: a worker builds tens of thousands a second.
@@ -43,6 +44,11 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     def created_at(self) -> datetime:
         """When the job was enqueued."""
         return _POSTGRES_EPOCH + timedelta(microseconds=self.created_us)
+
+    @property
+    def pickup_us(self) -> int:
+        """Microseconds from the job's being enqueued to this claim."""
+        return (self.claimed_at - _POSTGRES_EPOCH) // _MICROSECOND - self.created_us
 
     @property
     def token(self) -> FinalizationToken:

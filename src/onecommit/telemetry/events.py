@@ -72,6 +72,7 @@ __all__ = [
     "LoopBlocked",
     "LoopFailed",
     "LoopResumed",
+    "MetricsServed",
     "NamedAttempt",
     "NoReceipt",
     "ObserverFailed",
@@ -115,6 +116,14 @@ class WorkerStarted(Event):
     worker: int
     queues: str
     """The queues and their concurrency, as on the command line: ``email:20 billing:5``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsServed(Event):
+    """The worker answers /metrics, /livez and /readyz."""
+
+    name = "metrics.served"
+    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

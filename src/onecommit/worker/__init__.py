@@ -4,7 +4,8 @@
 `dispatcher` (claims of one queue), `completer`, `notifier`, `maintenance`, `progress`, `executor` (time
 limits), all run by `lifecycle`; `heartbeat` has a thread. Jobs pass from the dispatcher to a `station`,
 which steps into handlers and leaves what becomes of them to `executor`, `ending` (pure) and, for
-caller-owned jobs, `reconciler`. `supervisor` keeps several such processes running.
+caller-owned jobs, `reconciler`. `supervisor` keeps several such processes running; `monitor` serves
+what `readings` and `health` know, through `probe_server`.
 """
 
 from onecommit.worker.runtime import Worker

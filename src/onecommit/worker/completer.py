@@ -1,13 +1,15 @@
 """Records how attempts ended, many in one statement."""
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable
 
 from onecommit.app.follow_ups import REFUSALS
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.closing import Finish, FollowedUp, Loss, Verdict
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
-from onecommit.domain.job import Outcome
 from onecommit.telemetry.events import (
     AttemptUnrecorded,
     Emit,
@@ -48,8 +50,10 @@ class Completer:
         """Records an attempt whose follow-ups the store refuses; set by whoever decides about ends."""
         self.on_ended: Callable[[Attempt, Finish | None], None] | None = None
         """Told about each attempt once its end is committed; None for a plain completion."""
-        self.completed = 0
-        self.otherwise_ended = 0
+        self.on_recorded: Callable[[int, float], None] | None = None
+        """Told how many ends one statement recorded, and in how many seconds."""
+        self.ended: Counter[Transition | None] = Counter()
+        """How many attempts ended how; None: back to their queue."""
         self._insistence = insistence
         self._epoch = epoch
         self._requests = requests
@@ -64,6 +68,11 @@ class Completer:
         self._gathering = False
         self._settled = asyncio.Event()
         self._settled.set()
+
+    @property
+    def completed(self) -> int:
+        """Attempts that completed."""
+        return self.ended[Transition.COMPLETED]
 
     @property
     def unrecorded(self) -> int:
@@ -111,6 +120,7 @@ class Completer:
         self._sending += self._take()
         while self._sending:
             batch = self._sending[0]
+            began = time.monotonic()
             try:
                 losses = await self._insistence.run(batch.call(epoch=self._epoch))
             except Exception as error:
@@ -119,6 +129,8 @@ class Completer:
                 self._sending[:1] = self._divided(batch, error)
             else:
                 del self._sending[0]
+                if self.on_recorded is not None:
+                    self.on_recorded(len(batch.attempts), time.monotonic() - began)
                 self._note(batch, losses)
         if self._waiting:
             return 0.0 if self._waiting >= self._size else self._delay
@@ -184,15 +196,14 @@ class Completer:
         self.wake()
 
     def _count(self, batch: ClosingBatch, *, lost: set[int]) -> None:
-        won = len(batch.attempts) - len(lost)
-        completed = won
-        if not isinstance(batch, Completions):
-            completed = sum(
-                position not in lost and batch.outcome(position) is Outcome.COMPLETED
+        if isinstance(batch, Completions):
+            self.ended[Transition.COMPLETED] += len(batch.attempts) - len(lost)
+        else:
+            self.ended.update(
+                finish.transition
                 for position in range(len(batch.attempts))
+                if position not in lost and (finish := batch.finish(position)) is not None
             )
-        self.completed += completed
-        self.otherwise_ended += won - completed
         if self.on_ended is not None:
             for position, attempt in enumerate(batch.attempts):
                 if position not in lost:

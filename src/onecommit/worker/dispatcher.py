@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from onecommit.calls.attempts import claim_jobs
-from onecommit.domain.attempt import Claim, ClaimStatus
+from onecommit.domain.attempt import Attempt, Claim, ClaimStatus
 from onecommit.domain.identity import WorkerId
 from onecommit.errors import WorkerEnded
 from onecommit.worker.claim_pace import ClaimPace
@@ -36,6 +36,10 @@ class Dispatcher:
         on_dead: Callable[[WorkerId], None],
     ) -> None:
         self.name = f"dispatcher of {station.queue}"
+        self.claimed = 0
+        """Attempts claimed since the start."""
+        self.on_claimed: Callable[[Sequence[Attempt]], None] | None = None
+        """Told about each claim that found something."""
         self._station = station
         self._size = size
         self._pace = ClaimPace()
@@ -117,6 +121,9 @@ class Dispatcher:
         self._requests.answered(request, claim.attempts)
         if claim.attempts:
             skew = claim.attempts[0].claimed_at - datetime.now(UTC)
+            self.claimed += len(claim.attempts)
+            if self.on_claimed is not None:
+                self.on_claimed(claim.attempts)
             self._station.add(claim.attempts, skew=skew)
         return claim
 

@@ -26,6 +26,11 @@ class Incarnation:
         """The number under which this process claims; 0 before the first registration."""
         return self._id
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the current incarnation was not declared dead, as far as we know."""
+        return self._alive.is_set()
+
     async def register(self) -> WorkerId:
         """Begin a new incarnation."""
         call = register_worker(self._name, self._info, epoch=self.epoch)

@@ -24,6 +24,8 @@ class Insistence:
     """
 
     def __init__(self, store: AsyncStore, *, emit: Emit) -> None:
+        self.unanswered = 0
+        """Calls that have failed and are being repeated."""
         self._store = store
         self._emit = emit
 
@@ -38,16 +40,28 @@ class Insistence:
         return await self._insist(lambda: self._store.transact(work), operation)
 
     async def _insist(self, ask: Callable[[], Awaitable[T]], operation: str) -> T:
-        failures = 0
+        try:
+            return await ask()
+        except StoreUnavailable as error:
+            first = error
+        self.unanswered += 1
+        try:
+            return await self._repeat(ask, operation, first)
+        finally:
+            self.unanswered -= 1
+
+    async def _repeat(
+        self, ask: Callable[[], Awaitable[T]], operation: str, error: StoreUnavailable
+    ) -> T:
+        failures = 1
         while True:
+            await self._pause(operation, error, failures)
             try:
                 answer = await ask()
-            except StoreUnavailable as error:
-                failures += 1
-                await self._pause(operation, error, failures)
+            except StoreUnavailable as again:
+                failures, error = failures + 1, again
             else:
-                if failures:
-                    self._emit(Reconnected(operation=operation, attempts=failures))
+                self._emit(Reconnected(operation=operation, attempts=failures))
                 return answer
 
     async def _pause(self, operation: str, error: StoreUnavailable, failures: int) -> None:

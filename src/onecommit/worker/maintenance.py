@@ -36,6 +36,10 @@ class Maintenance:
         listening: Callable[[], bool],
     ) -> None:
         self.leading = False
+        self.promoted = 0
+        """Jobs made ready since the start."""
+        self.rescued = 0
+        """Attempts taken back from others since the start."""
         self._store = store
         self._incarnation = incarnation
         self._rescuer = rescuer
@@ -78,6 +82,7 @@ class Maintenance:
     async def _promote(self) -> float:
         call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
         promotion = await self._store.run(call)
+        self.promoted += promotion.promoted
         longest = _LONGEST_PROMOTION_PAUSE if self._listening() else 1.0
         if promotion.promoted >= _PROMOTE_LIMIT:
             return 0.0
@@ -88,6 +93,7 @@ class Maintenance:
 
     async def _rescue(self) -> float:
         rescue = await self._rescuer.rescue(window_us=self._window_us)
+        self.rescued += rescue.rescued
         return 0.0 if rescue.more else self._often
 
     async def _tend(self) -> float:

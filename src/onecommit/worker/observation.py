@@ -67,6 +67,16 @@ class Observation:
         if self._observers and self._observers.observe(event):
             self._offer(event)
 
+    def pass_on_to(self, emit: Emit) -> None:
+        """Pass every event on to this function too, from now on."""
+        first = self._pass_on
+
+        def both(event: Event) -> None:
+            first(event)
+            emit(event)
+
+        self._pass_on = both
+
     def start(self) -> None:
         """Begin to call observers."""
         if self._observers:

@@ -19,6 +19,7 @@ from onecommit.domain.evidence import (
     evidence_of,
     reconcile,
 )
+from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.outcome import Cancel, Discard, RetryAfter, Snooze
 from onecommit.domain.token import FinalizationReceipt
@@ -67,6 +68,8 @@ class Reconciler:
     ) -> None:
         self.decided: Counter[Evidence] = Counter()
         """How many attempts were decided by each kind of evidence."""
+        self.ended: Counter[Transition | None] = Counter()
+        """How many of them ended how; None: back to their queue."""
         self._unresolved: set[Case] = set()
         self.on_ended: Callable[[Attempt, Finish | None], None] | None = None
         """Told about each attempt once the store's evidence says how it ended; None: it completed."""
@@ -82,7 +85,7 @@ class Reconciler:
     @property
     def completed(self) -> int:
         """Attempts that were found completed."""
-        return self.decided[Evidence.COMPLETED] + self.decided[Evidence.COMPLETED_OTHERWISE]
+        return self.ended[Transition.COMPLETED]
 
     @property
     def watchers(self) -> int:
@@ -164,6 +167,7 @@ class Reconciler:
             return False  # whether it was recorded is evidence of the next question
         if losses:
             return False  # something was decided meanwhile: ask what
+        self.ended[finish.transition] += 1
         if self.on_ended is not None:
             self.on_ended(case.attempt, finish)
         self._requests.closed([case.attempt])
@@ -193,6 +197,7 @@ class Reconciler:
             case.report()
 
     def _accept(self, case: "Case", *, surprising: bool) -> None:
+        self.ended[Transition.COMPLETED] += 1
         if self.on_ended is not None:
             self.on_ended(case.attempt, None)
         if surprising:

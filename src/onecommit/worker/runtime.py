@@ -3,10 +3,10 @@
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from onecommit.app.app import App
 from onecommit.calls.maintenance import adopt_lanes
@@ -21,6 +21,7 @@ from onecommit.telemetry.events import (
     AttemptEnded,
     Emit,
     LoopFailed,
+    MetricsServed,
     WorkerFenced,
     WorkerIdentityLost,
     WorkerReplaced,
@@ -36,13 +37,17 @@ from onecommit.worker.admission import (
     store_connections,
 )
 from onecommit.worker.draining import Shutdown, run_until_empty
-from onecommit.worker.kind import kinds_of
+from onecommit.worker.health import Health
+from onecommit.worker.kind import Kind, kinds_of
 from onecommit.worker.machinery import Machinery, Reactions
 from onecommit.worker.notices import NoticeRouter
 from onecommit.worker.observation import Observation
 from onecommit.worker.running import Interruption
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.threads import HandlerThreads
+
+if TYPE_CHECKING:
+    from onecommit.worker.monitor import Monitor
 
 _FATAL = (EpochFenced, SchemaError, StoreMismatch)
 """After these the process must not touch the store any more."""
@@ -73,6 +78,9 @@ class Worker:
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
         self._shutdown: asyncio.Task[int] | None = None
+        self._monitor: Monitor | None = None
+        self.health = Health(settings, is_stopping=self._stop_requested.is_set)
+        """Whether this worker lives and whether it works, for any thread."""
 
     async def start(self) -> Self:
         """Check the store, register and begin to claim.
@@ -81,11 +89,21 @@ class Worker:
             SchemaError: The schema is missing, too old or too new.
             EpochFenced: The epoch is not the active one, or there is none.
             StoreUnavailable: The server does not answer.
-            UsageError: The connections would not suffice, see `WorkerSettings.shared_pool`.
+            UsageError: The connections would not suffice, see `WorkerSettings.shared_pool`; or the metrics
+                cannot be served as `WorkerSettings.metrics_port` asks for.
         """
         if self._machinery is not None:
             raise UsageError("this worker was started before", remedy="Make another one.")
         kinds = kinds_of(self._app.registry, threads=self._threads)
+        self._open_monitor(kinds)
+        try:
+            await self._start(kinds)
+        except BaseException:
+            await self._close_monitor()
+            raise
+        return self
+
+    async def _start(self, kinds: Mapping[str, Kind]) -> None:
         settings = await asyncio.to_thread(lambda: self._app.settings)
         store = AsyncStore(self._store_settings(settings))
         try:
@@ -93,6 +111,8 @@ class Worker:
             needs = needs_of(self.settings, self._caller_owned_queues())
             await check_connections(store, needs, emit=self._emit)
             machinery = self._machinery = self._assemble(store, kinds)
+            if self._monitor is not None:
+                self._monitor.attach(machinery)
             for queue in self.settings.queues:
                 lanes = await store.run(adopt_lanes(queue, epoch=store.epoch))
                 self._router.learn(queue, lanes)
@@ -103,9 +123,9 @@ class Worker:
             raise
         self._observation.start()
         machinery.start()
+        self.health.parts = machinery
         queues = " ".join(f"{queue}:{count}" for queue, count in self.settings.queues.items())
         self._emit(WorkerStarted(worker=worker, queues=queues))
-        return self
 
     async def run(self) -> int:
         """Work until a stop is requested, drain, and return how many attempts had to be abandoned."""
@@ -171,7 +191,7 @@ class Worker:
             application_name=f"{settings.application_name} worker",
         )
 
-    def _assemble(self, store: AsyncStore, kinds: Any) -> Machinery:
+    def _assemble(self, store: AsyncStore, kinds: Mapping[str, Kind]) -> Machinery:
         host = socket.gethostname()
         return Machinery(
             store,
@@ -208,6 +228,28 @@ class Worker:
             return await (shutdown.halt() if self._failure else shutdown.drain())
         finally:
             await self._observation.stop()
+            await self._close_monitor()
+
+    def _open_monitor(self, kinds: Mapping[str, Kind]) -> None:
+        if self.settings.metrics_port is None:
+            return
+        # Here, because few of those who embed a worker want a server in it.
+        from onecommit.worker.monitor import Monitor
+
+        self._monitor = Monitor(
+            self.settings,
+            port=self.settings.metrics_port,
+            registry=self._app.registry,
+            health=self.health,
+            on_error=lambda error: self._report(error, loop="metrics"),
+        )
+        self._monitor.measure(kinds)
+        self._observation.pass_on_to(self._monitor.count)
+        self._emit(MetricsServed(port=self._monitor.port))
+
+    async def _close_monitor(self) -> None:
+        if self._monitor is not None:
+            await self._monitor.stop()
 
     # --- reacting
 
@@ -215,7 +257,7 @@ class Worker:
         """Something outside of any handler raised: end if the store refuses us, else go on."""
         if isinstance(error, _FATAL):
             if self._failure is None:
-                self._failure = error
+                self._failure = self.health.failure = error
                 worker = self._machinery.incarnation.worker if self._machinery else 0
                 self._emit(WorkerFenced(worker=worker, code=error.code))
             self._stop_requested.set()
@@ -223,9 +265,12 @@ class Worker:
             if self._shutdown is None and self._machinery is not None:
                 self._shutdown = asyncio.create_task(self._shut_down(self._machinery))
             return
+        self._report(error, loop="task")
+
+    def _report(self, error: BaseException, *, loop: str) -> None:
         self._emit(
             LoopFailed(
-                loop="task",
+                loop=loop,
                 failure=type(error).__qualname__,
                 frames=frames_of(error),
                 pause_seconds=0.0,

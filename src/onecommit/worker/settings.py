@@ -11,6 +11,7 @@ from onecommit.domain.work_identifier import checked_identifier
 from onecommit.errors import InvalidArgument
 
 MAX_CONCURRENCY = 10_000
+_PORTS = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,9 @@ class WorkerSettings:
     """Bound of every database operation."""
     waiting_limit: int = 10_000
     """Handlers that wait for a callback without a slot; those beyond keep theirs while they wait."""
+    metrics_port: int | None = None
+    """Where /metrics, /livez and /readyz are served; 0: any free port; None: nowhere."""
+    metrics_host: str = "127.0.0.1"
     largest_claim: int = 2_000
     prefetch_horizon: float = 0.05
     """Jobs that end within this time are claimed ahead."""
@@ -76,6 +80,7 @@ class WorkerSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InvalidArgument(f"`{name}` is not positive", field=name)
+        _check_address(self.metrics_port, self.metrics_host)
         if self.heartbeat_interval * 3 > self.rescue_window:
             raise InvalidArgument(
                 "`heartbeat_interval` is longer than a third of `rescue_window`",
@@ -114,6 +119,18 @@ _POSITIVE = (
 def _check_queue(queue: object, concurrency: object) -> None:
     checked_name(queue, field="queues")
     _check_concurrency(concurrency, field="queues")
+
+
+def _check_address(port: object, host: object) -> None:
+    number = isinstance(port, int) and not isinstance(port, bool)
+    if port is not None and not (number and port in range(_PORTS)):
+        raise InvalidArgument(
+            f"`metrics_port` is not a whole number below {_PORTS}", field="metrics_port"
+        )
+    if not isinstance(host, str) or not host:
+        raise InvalidArgument(
+            "`metrics_host` is not the name or the address of an interface", field="metrics_host"
+        )
 
 
 def _check_concurrency(concurrency: object, *, field: str) -> None:

@@ -21,16 +21,15 @@ _PATIENCE = 5
 
 
 class Supervisor:
-    """Keeps `processes` children of one command running until a signal or their success ends them.
+    """Keeps one child of each command running until a signal or their success ends them.
 
     Each child's standard input is a pipe that only the supervisor holds, so that children notice its
     death whatever killed it. They live in process groups of their own: a Ctrl-C in the terminal
     reaches them once, through the supervisor.
     """
 
-    def __init__(self, command: Sequence[str], *, processes: int, emit: Emit) -> None:
-        self._command = tuple(command)
-        self._processes = processes
+    def __init__(self, commands: Sequence[Sequence[str]], *, emit: Emit) -> None:
+        self._commands = [tuple(command) for command in commands]
         self._emit = emit
         self._children: dict[int, Process] = {}
         self._quick_deaths = 0
@@ -43,7 +42,9 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._forward, number)
         try:
-            await asyncio.gather(*(self._keep_running(index) for index in range(self._processes)))
+            await asyncio.gather(
+                *(self._keep_running(index) for index in range(len(self._commands)))
+            )
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
@@ -69,7 +70,7 @@ class Supervisor:
 
     async def _run_child(self, index: int) -> tuple[int, int]:
         child = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, process_group=0, env=os.environ
+            *self._commands[index], stdin=PIPE, process_group=0, env=os.environ
         )
         self._children[index] = child
         if self._stopping.is_set():  # the signal came while the child was being started

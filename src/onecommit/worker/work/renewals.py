@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,8 +13,10 @@ from onecommit.domain.work_attempt import ClaimedWork, Renewal, RenewalOutcome
 from onecommit.errors import StoreUnavailable
 from onecommit.store.sync_store import SyncStore
 
-_AGAIN = 1.0
+_SOONEST, _LATEST = 0.05, 1.0
 """Seconds until a row that was locked, or a server that did not answer, is asked again."""
+_PART = 10
+"""The pause is this part of what is left of the lease."""
 _IDLE = 3600.0
 _MOST = 1000
 
@@ -21,8 +24,22 @@ _MOST = 1000
 @dataclass(slots=True)
 class _Lease:
     fence: WorkFence
+    length: float
     every: float
     due: float
+    ends: float
+    """When it ends unless it is renewed; never later than the store's own time for it."""
+
+    def renewed(self, asked: float, *, at_limit: bool) -> None:
+        """The store has made it last from when it was asked, or as long as it ever will."""
+        self.due = time.monotonic() + self.every
+        if not at_limit:
+            self.ends = asked + self.length
+
+    def postpone(self) -> None:
+        """The store did nothing: ask again, the sooner the less is left."""
+        now = time.monotonic()
+        self.due = now + pause_before_asking_again(self.ends - now)
 
 
 class Renewals:
@@ -35,6 +52,8 @@ class Renewals:
     def __init__(self, *, on_answer: Callable[[WorkFence, Renewal], None]) -> None:
         self.poke: Callable[[], None] = lambda: None
         """Called when a lease is due earlier than the thread expects."""
+        self.answers: Counter[str] = Counter()
+        """How many renewals were answered how, `unanswered` included."""
         self._on_answer = on_answer
         self._leases: dict[tuple[int, int], _Lease] = {}
         self._lock = threading.Lock()
@@ -43,8 +62,9 @@ class Renewals:
 
     def add(self, claimed: ClaimedWork) -> None:
         """Renew this lease from now on."""
-        every = claimed.renewal.total_seconds()
-        lease = _Lease(claimed.fence, every, time.monotonic() + every)
+        length, every = claimed.lease.total_seconds(), claimed.renewal.total_seconds()
+        now = time.monotonic()
+        lease = _Lease(claimed.fence, length, every, due=now + every, ends=now + length)
         with self._lock:
             self._leases[claimed.fence.work_id, claimed.fence.lease_generation] = lease
             is_early = lease.due < self._expected
@@ -59,16 +79,21 @@ class Renewals:
     def run(self, store: SyncStore) -> float:
         """Renew what is due, scope by scope; return the seconds until the next is."""
         for batch in self._due():
+            asked = time.monotonic()
             try:
                 answers = store.run(renew_work([lease.fence for lease in batch]))
             except StoreUnavailable:
-                self._postpone(batch)
+                self.answers["unanswered"] += len(batch)
+                for lease in batch:
+                    lease.postpone()
                 continue
             for lease, answer in zip(batch, answers, strict=True):
-                pause = _AGAIN if answer.outcome is RenewalOutcome.BUSY else lease.every
-                lease.due = time.monotonic() + pause
-                if answer.outcome is not RenewalOutcome.BUSY:
-                    self._on_answer(lease.fence, answer)
+                self.answers[answer.outcome] += 1
+                if answer.outcome is RenewalOutcome.BUSY:
+                    lease.postpone()
+                    continue
+                lease.renewed(asked, at_limit=bool(answer.at_limit))
+                self._on_answer(lease.fence, answer)
         return self._next()
 
     def _due(self) -> list[list[_Lease]]:
@@ -79,15 +104,16 @@ class Renewals:
         batches = [list(leases) for _, leases in groupby(due, lambda lease: _batch_of(lease.fence))]
         return [batch[i : i + _MOST] for batch in batches for i in range(0, len(batch), _MOST)]
 
-    def _postpone(self, batch: list[_Lease]) -> None:
-        for lease in batch:
-            lease.due = time.monotonic() + _AGAIN
-
     def _next(self) -> float:
         with self._lock:
             now = time.monotonic()
             self._expected = min((each.due for each in self._leases.values()), default=now + _IDLE)
             return max(0.0, self._expected - now)
+
+
+def pause_before_asking_again(left: float) -> float:
+    """Seconds to wait when so many seconds of a lease are left; one that has ended is in no hurry."""
+    return min(max(left / _PART, _SOONEST), _LATEST) if left > 0 else _LATEST
 
 
 def _batch_of(fence: WorkFence) -> tuple[str, int]:

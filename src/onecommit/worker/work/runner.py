@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -66,6 +67,10 @@ class WorkRunner:
         """Called when an item has ended and its slot is free."""
         self.ended = 0
         """Items that have ended since the start."""
+        self.permits: Counter[str] = Counter()
+        """How many times a permit was asked for with which answer."""
+        self.admissions: Counter[str] = Counter()
+        """The same for the admission of an invocation; `reply_lost` if nobody knows the answer."""
         self.draining = asyncio.Event()
         """Nothing is begun any more: what is not admitted is released."""
         self._store = store
@@ -130,6 +135,7 @@ class WorkRunner:
             await self._complete(invocation, ending.DRAINING)
             return
         permission = await self._insistence.run(acquire_permit(fence))
+        self.permits[permission.outcome] += 1
         if not permission.is_given:
             self._refused(invocation, permission)
         elif self.draining.is_set():
@@ -142,8 +148,10 @@ class WorkRunner:
             # Asked once: the second asker is refused, and then nobody knows whether the first was admitted.
             admission = await self._store.run(admit_invocation(invocation.fence))
         except StoreUnavailable:
+            self.admissions["reply_lost"] += 1
             await self._complete(invocation, ending.ADMISSION_LOST)
             return
+        self.admissions[admission.outcome] += 1
         if admission.is_given:
             await self._complete(invocation, await self._execute(invocation, work, payload))
         else:

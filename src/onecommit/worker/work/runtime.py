@@ -56,6 +56,16 @@ class WorkRuntime:
         self._runner.on_free = self._slot_is_free
 
     @property
+    def runner(self) -> WorkRunner:
+        """What runs the items."""
+        return self._runner
+
+    @property
+    def contracts(self) -> Contracts:
+        """What is run, and with how many slots."""
+        return self._contracts
+
+    @property
     def renewals(self) -> Renewals:
         """What the heartbeat's thread does beside its own."""
         return self._runner.renewals

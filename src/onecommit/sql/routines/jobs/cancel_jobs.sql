@@ -5,7 +5,8 @@
 -- Raises OC004, OC006, 22023, 40001.
 create or replace function "@schema@".cancel_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_job bigint;

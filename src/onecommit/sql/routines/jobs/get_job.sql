@@ -2,7 +2,8 @@
 -- that ended it. Other closed attempts (moved, retried, those of a purged job) say nothing of where it stands.
 -- Reader. Read-only.
 create or replace function "@schema@".get_job(p_job_id bigint) returns setof "@schema@".job_view
-language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
     return query
         select v.* from "@schema@".job_views(p_job_id) v

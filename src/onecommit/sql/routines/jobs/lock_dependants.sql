@@ -9,8 +9,8 @@ declare
     v_found record;
 begin
     -- Breadth first; the limit ends the recursion, and what is taken is always a part of what is locked.
-    with recursive reached (job_id, ends, level) as (
-        (select d.job_id, d.on_parent_failure <> 'enqueue' and p.outcome is distinct from 'completed', 1
+    with recursive reached as (
+        (select d.job_id, d.on_parent_failure <> 'enqueue' and p.outcome is distinct from 'completed' as ends, 1 as level
         from unnest(p_job_ids, p_outcomes) p (job_id, outcome)
         join "@schema@".dependant d on d.parent_id = p.job_id and d.job_id <> all (p_own)
         order by d.job_id limit 5000)

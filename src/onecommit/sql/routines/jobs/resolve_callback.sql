@@ -3,7 +3,7 @@
 -- ended (the attempt, or the job, is over) or unknown. Internal, for the *_external routines; model: models/materialization.pml.
 -- Locks: attempt (blocking), callback row, lease row, completion key, side rows. Raises OC006, 40001.
 create or replace function "@schema@".resolve_callback(p_callback uuid, p_resolution text, p_payload json, p_delay_us bigint) returns text
-language plpgsql as $$
+language plpgsql set enable_seqscan = off set jit = off as $$
 declare
     v_callback "@schema@".callback;
     v_leased boolean;
