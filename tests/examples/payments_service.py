@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -125,20 +126,39 @@ class Service:
 @contextmanager
 def running(database: Database) -> Iterator[Service]:
     """The service and its provider on ports that are free."""
-    command = [sys.executable, "-W", "error", "-m", "payments", "--serve"]
+    command = ["payments", "--serve", "--port", "0", "--provider-port", "0"]
+    with started(*command, env=environment(database) | SECRETS) as process:
+        urls = [process.stdout.readline().split()[-1] for _ in range(2)]
+        with httpx.Client(base_url=urls[0]) as http, httpx.Client(base_url=urls[1]) as provider:
+            yield Service(database=database, http=http, provider=provider, process=process)
+
+
+@contextmanager
+def served_by_uvicorn(database: Database, *, provider_url: str) -> Iterator[Service]:
+    """The service as in production, with everything from its environment."""
+    env = environment(database) | SECRETS | {"PAYMENTS_PROVIDER_URL": provider_url}
+    command = ["uvicorn", "--factory", "payments.service:create", "--port", "0", "--no-access-log"]
+    with started(*command, env=env) as process:
+        line = next(line for line in process.stderr if "running on" in line)
+        url = re.search(r"http://[\d.:]+", line)[0]
+        with httpx.Client(base_url=url) as http, httpx.Client(base_url=provider_url) as provider:
+            yield Service(database=database, http=http, provider=provider, process=process)
+
+
+@contextmanager
+def started(*module: str, env: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """``python -m`` in the folder of the examples, killed at the end if it still runs."""
     process = subprocess.Popen(
-        [*command, "--port", "0", "--provider-port", "0"],
+        [sys.executable, "-W", "error", "-m", *module],
         cwd=FOLDER,
-        env=environment(database) | SECRETS,
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        urls = [process.stdout.readline().split()[-1] for _ in range(2)]
-        with httpx.Client(base_url=urls[0]) as http, httpx.Client(base_url=urls[1]) as provider:
-            yield Service(database=database, http=http, provider=provider, process=process)
+        yield process
     finally:
         process.kill()
         process.communicate()

@@ -3,16 +3,25 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from tests.clusters import Cluster
-from tests.examples.payments_service import FOLDER, SECRETS, TOKENS, Service, running
+from tests.examples.payments_service import (
+    FOLDER,
+    SECRETS,
+    TOKENS,
+    Service,
+    running,
+    served_by_uvicorn,
+)
 
 pytestmark = pytest.mark.pg
 
@@ -206,6 +215,55 @@ def test_a_provider_that_cannot_say_changes_nothing(service: Service):
     done = service.command("ada", work, "reconcile").json()
     assert (done["outcome"], done["state"]) == ("recorded", "succeeded")
     assert service.booked("payouts", "shop", service.shop) == 1
+
+
+def test_a_provider_that_cannot_be_reached_has_done_nothing(postgres: Cluster):
+    """A charge is tried again by itself; a transfer waits, since its executor is not asked for proof."""
+    with (
+        closed_port() as url,
+        postgres.database(template=postgres.template) as database,
+        served_by_uvicorn(database, provider_url=url) as service,
+    ):
+        accepted = service.order("o-1", 1200).json()
+        permits = "select array_agg(outcome order by attempt) from onecommit.work_permits(%s)"
+        work_id = accepted["work_id"]
+        service.until(lambda: len(service.value(permits, work_id) or []) >= 2)
+        assert service.value(permits, work_id)[0] == "proven_no_effect"
+        service.payout("p-1", 1200)
+        work = service.until_waiting()
+        assert service.command("ada", work, "reconcile").json()["outcome"] == "recorded"
+        assert service.waiting() == [work]
+        code, said = service.stop(signal.SIGTERM)
+        assert "Application shutdown complete" in said, said
+        assert code in (0, -signal.SIGTERM)  # uvicorn ends by the signal that it was given
+        assert service.value("select count(*) from onecommit.worker where ended_at is null") == 0
+
+
+@contextmanager
+def closed_port() -> Iterator[str]:
+    """The URL of a port that is taken and that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("name", ["PAYMENTS_TOKENS", "PAYMENTS_WEBHOOK_SECRET"])
+def test_without_its_secrets_it_does_not_start(name: str):
+    """It says what to set, before it opens anything."""
+    env = os.environ | SECRETS | {"PAYMENTS_PROVIDER_URL": "http://127.0.0.1:9"}
+    del env[name]
+    ended = subprocess.run(
+        [sys.executable, "-m", "uvicorn", "--factory", "payments.service:create", "--port", "0"],
+        cwd=FOLDER,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert f"Set {name}." in ended.stderr
 
 
 # --- operators
