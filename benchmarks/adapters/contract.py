@@ -94,6 +94,15 @@ class CallerOwned(Protocol):
         """Return how many settling transactions a second commit, with or without a completion."""
         ...
 
+    def asking(
+        self, dsn: str, *, connections: int, answer: float, held: bool
+    ) -> AbstractAsyncContextManager[None]:
+        """Settle with a provider that takes so many seconds; its answer is awaited inside the transaction or before.
+
+        Entered when the first invoice is settled; ended with the block.
+        """
+        ...
+
 
 Look = Callable[[], Awaitable[int]]
 """Looks once for what is due and returns how many items it was shown."""

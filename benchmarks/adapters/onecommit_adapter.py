@@ -14,6 +14,8 @@ from onecommit import App, CallerOwnedJobContext, FinalizationReceipt, Job, JobC
 
 _CONCURRENCY = 1_000
 _SETTLEMENTS_PER_SECOND = 6_000
+_ASKED = 1_000
+"""More invoices than are settled while a provider takes its time."""
 _OPEN_JOBS = """
     select (select count(*) from onecommit.ready) - (select count(*) from onecommit.completion)
          + (select count(*) from onecommit.scheduled) + (select count(*) from onecommit.lease)
@@ -87,6 +89,20 @@ class OnecommitAdapter:
                 await asyncio.sleep(seconds)
                 return (ledger.settled - before) / (time.monotonic() - started)
 
+    @asynccontextmanager
+    async def asking(
+        self, dsn: str, *, connections: int, answer: float, held: bool
+    ) -> AsyncIterator[None]:
+        """The transaction is open while the provider is asked, or begins with its answer."""
+        await _create_invoices(dsn, _ASKED)
+        async with open_connections(dsn, connections) as pool, App(dsn) as app:
+            ledger = _Ledger()
+            job = _asking(app, pool, ledger, answer=answer, held=held)
+            await job.enqueue_many({"invoice": number} for number in range(_ASKED))
+            async with app.worker(queues={"bench": connections}, drain_budget=2 * answer):
+                await ledger.begun.wait()
+                yield
+
 
 class _Ledger:
     """How many settling transactions have committed."""
@@ -114,6 +130,25 @@ def _caller_owned(app: App, pool: Connections, ledger: _Ledger) -> Job[..., Any]
         async with pool.one() as connection:
             async with connection.transaction():
                 await connection.execute(_SETTLE, (invoice,))
+                receipt = await ctx.complete_in_tx(connection)
+            ledger.note()
+            return receipt
+
+    return settle
+
+
+def _asking(
+    app: App, pool: Connections, ledger: _Ledger, *, answer: float, held: bool
+) -> Job[..., Any]:
+    @app.caller_owned_job(queue="bench")
+    async def settle(ctx: CallerOwnedJobContext, invoice: int) -> FinalizationReceipt:
+        if not held:
+            await asyncio.sleep(answer)
+        async with pool.one() as connection:
+            async with connection.transaction():
+                await connection.execute(_SETTLE, (invoice,))
+                if held:
+                    await asyncio.sleep(answer)
                 receipt = await ctx.complete_in_tx(connection)
             ledger.note()
             return receipt
