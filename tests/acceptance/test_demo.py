@@ -42,20 +42,20 @@ def test_make_demo_ends_with_a_ledger_that_holds():
     assert "frozen (SIGSTOP)" in demo.stdout
     assert "killed (SIGKILL)" in demo.stdout
     assert "Each invoice was settled exactly once" in demo.stdout
-    assert "killed (SIGKILL) after 16 admissions without an answer" in demo.stdout
+    assert "killed (SIGKILL) after 12 admissions without an answer" in demo.stdout
     counts = re.findall(r"│ ([A-Z_]{9,})((?: +│ +\d+){6}) │", demo.stdout)
     work = {name: [int(n) for n in re.findall(r"\d+", row)] for name, row in counts}
     assert work.keys() == {safety.name for safety in Safety}
     for accepted, done, waiting, calls, effects, doubled in work.values():
-        assert (accepted, doubled) == (12, 0)
-        assert done + waiting == 12
-        assert done <= effects <= 12 <= calls
+        assert (accepted, doubled) == (8, 0)
+        assert done + waiting == 8
+        assert done <= effects <= 8 <= calls
     for safe in (Safety.IDEMPOTENT, Safety.PROVIDER_KEYED):
-        assert work[safe.name][1:3] == [12, 0]
-        assert work[safe.name][3] >= 18, "half of the calls are unanswered, and repeated"
-    # Of six transfers that were unknown, one cannot be looked up; letters never can.
+        assert work[safe.name][1:3] == [8, 0]
+        assert work[safe.name][3] >= 12, "half of the calls are unanswered, and repeated"
+    # Of four transfers that were unknown, one cannot be looked up; letters never can.
     assert work[Safety.RECONCILE_BEFORE_RETRY.name][2] >= 1
-    assert work[Safety.MANUAL_RESOLUTION.name][2] >= 6
+    assert work[Safety.MANUAL_RESOLUTION.name][2] >= 4
     assert "    onecommit work reconcile " in demo.stdout
     assert re.search(r"    onecommit work resolve \d+ --revision \d+ .*--not-applied", demo.stdout)
 

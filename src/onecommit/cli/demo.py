@@ -100,6 +100,6 @@ def _print_waiting(ledger: WorkLedger, console: Console) -> None:
         first, *others = group
         whom = _WAITS_FOR.get(first.action or "", first.action)
         ids = ", ".join(str(item.work_id) for item in (first, *others))
-        console.print(f"{contract} {ids} waits for {whom}:", soft_wrap=True)
+        console.print(f"{contract} {ids}, waiting for {whom}:", soft_wrap=True)
         for command in alternatives(first):
             console.print(f"    {command}", soft_wrap=True, highlight=False, markup=False)

@@ -26,7 +26,7 @@ from onecommit.demo.journal import Operation
 from onecommit.demo.provider import KEY
 
 SCOPE = "shop"
-ORDERS = 12
+ORDERS = 8
 """Each with Work of every class."""
 TABLE = "create table customer_order (number integer primary key, cents integer not null)"
 

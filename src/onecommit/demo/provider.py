@@ -16,7 +16,7 @@ from typing import Any
 from onecommit.demo.journal import Journal, Operation
 
 KEY = "Idempotency-Key"
-UNSURE = 11
+UNSURE = 7
 """The order whose transfer cannot be looked up today."""
 
 
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read(1)  # until the caller gives up, or is gone
 
     def do_GET(self) -> None:
-        """`GET /transfer/11`: what became of the transfer of an order."""
+        """`GET /transfer/7`: what became of the transfer of an order."""
         if self.path == f"/{Operation.TRANSFER}/{UNSURE}":
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {})
             return

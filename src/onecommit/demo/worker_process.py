@@ -10,7 +10,7 @@ from onecommit.worker.runtime import Worker
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.supervisor import stop_with_parent
 
-WORK_SLOTS = 4
+WORK_SLOTS = 3
 """Items of each contract that a worker runs at a time: fewer than the provider leaves unanswered."""
 
 
