@@ -108,23 +108,38 @@ async def test_a_disabled_scope_leaves_the_transaction_usable(python_caller, app
     assert {entry, after} <= application.entries()
 
 
+@pytest.mark.parametrize("limit", ["lock_timeout", "statement_timeout"])
 async def test_an_error_of_postgresql_takes_the_transaction_down(
-    python_caller, application, charge
+    python_caller, application, charge, limit
 ):
-    """A lock that is not had in time: whatever is caught, nothing of the transaction is committed."""
+    """A lock that is not had in time, a statement that is cancelled: nothing is committed, whatever is caught."""
     arguments = identities()
     with application.database.connect() as operator:
         operator.execute("begin")
         operator.execute(LOCK_SCOPE.format(arguments["scope"]))
         entry = await write(python_caller)
-        await python_caller.execute("set local lock_timeout = '20ms'")
+        await python_caller.execute(f"set local {limit} = '50ms'")
         with pytest.raises(Exception) as failed:  # noqa: PT011  each driver has its own error
             await accept(python_caller, charge, {}, **arguments)
-        assert "55P03" in repr(vars(failed.value)) or "lock timeout" in str(failed.value)
+        assert limit.replace("_", " ") in str(failed.value)
         with pytest.raises(Exception):  # noqa: B017, PT011  each driver has its own error
             await add_entry(python_caller)
         operator.execute("rollback")
     with suppress(Exception):  # some drivers tell that the transaction had failed
+        await python_caller.commit()
+    assert entry not in application.entries()
+    assert stored(application, arguments["scope"]) == 0
+
+
+async def test_a_lost_connection_takes_the_transaction_down(python_caller, application, charge):
+    """The server ends it; no other connection takes its place."""
+    arguments = identities()
+    entry = await write(python_caller)
+    with application.database.connect() as operator:
+        operator.execute("select pg_terminate_backend(%s, 5000)", (application.only_writer(),))
+    with pytest.raises(Exception):  # noqa: B017, PT011  each driver has its own error
+        await accept(python_caller, charge, {}, **arguments)
+    with suppress(Exception):
         await python_caller.commit()
     assert entry not in application.entries()
     assert stored(application, arguments["scope"]) == 0

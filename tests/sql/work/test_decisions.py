@@ -201,8 +201,10 @@ def test_work_that_is_not_there_is_not_found(shared_store: Store):
 
 
 def test_work_without_a_lease_has_no_fence(shared_store: Store):
+    """Also for a caller that names no owner."""
     waiting = work(**FENCE | {"lease_owner": None}, state="retry_wait")
-    assert fence_code(shared_store, waiting) == "ASDUR105"
+    for owner in (FENCE["lease_owner"], None):
+        assert fence_code(shared_store, waiting, lease_owner=owner) == "ASDUR105"
 
 
 # States by situation: due, not yet due, closed, closed and not yet due; then of an older epoch: due, not yet due.
