@@ -158,13 +158,14 @@ def test_a_command_that_waited_for_a_rotation_is_fenced(works: Works, command: C
     assert works.everything() == before_it
 
 
-def finished(works: Works) -> None:
-    """Work of one scope that ended a day ago."""
+def finished(works: Works, *scopes: str) -> None:
+    """Work of each scope that ended a day ago."""
     works.clock.stop()
     runtime = works.runtime()
-    claimed = runtime.take(works.accept())
-    runtime.invoke(claimed)
-    assert runtime.complete(claimed).state == "succeeded"
+    for scope in scopes or ("tenant-1",):
+        work = works.accept(scope=scope)
+        [claimed] = runtime.claim((work.work_id, work.revision), scope=scope)
+        assert runtime.complete(claimed, "failed_terminal", p_scope_id=scope).state == "failed"
     works.clock.pass_(DAY)
 
 
@@ -182,6 +183,18 @@ def test_a_purge_takes_its_locks_in_the_same_order(works: Works, lock: str):
     engine = works.engine("work_retention")
     held = held_at(works, lock, engine, lambda: purge(works, engine))
     assert held == before(lock, ("schema", "scope", "work", "dispatch"))
+
+
+def test_a_purge_of_several_scopes_takes_all_of_them_before_the_first_row(works: Works):
+    """Also the scope that comes last; it waits with no row locked, and then takes all."""
+    finished(works, "tenant-0", "tenant-1")
+    engine = works.engine("work_retention")
+    holder = works.store.engine().begin()
+    holder.sql(HOLD["scope"])
+    with works.store.blocked(engine, purge, works, engine, by=holder) as answer:
+        assert locked_rows(works) == set()
+        holder.rollback()
+    assert answer.result() == 2
 
 
 def test_a_purge_passes_by_locked_work(works: Works):

@@ -5,24 +5,29 @@ create or replace function "@schema@".purge_work(
     p_before timestamptz, p_limit integer, p_actor text, p_reason text, p_epoch bigint) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_scope record;
+    v_scopes text[];
+    v_ids bigint[];
+    v_scope text;
     v_purged integer := 0;
 begin
     if p_before is null or p_limit is null or p_limit not between 1 and 10000 then
         raise exception 'before, limit: a time, and 1 to 10000' using errcode = '22023';
     end if;
     perform "@schema@".enter_runtime(p_epoch);
-    for v_scope in
-        select o.scope_id, array_agg(o.work_id) as work_ids
-        from (
-            select d.scope_id, d.work_id from "@schema@".dispatch d
-            where d.state = 'terminal' and d.discover_at < p_before and not "@schema@".has_unresolved(d.work_id, p_epoch)
-            order by d.discover_at limit p_limit
-        ) o
-        group by o.scope_id order by o.scope_id
-    loop
-        perform "@schema@".lock_scope(v_scope.scope_id, p_epoch, false);
-        v_purged := v_purged + "@schema@".purge_items(v_scope.work_ids);
+    select array_agg(o.scope_id::text), array_agg(o.work_id) into v_scopes, v_ids
+    from (
+        select d.scope_id, d.work_id from "@schema@".dispatch d
+        where d.state = 'terminal' and d.discover_at < p_before and not "@schema@".has_unresolved(d.work_id, p_epoch)
+        order by d.discover_at limit p_limit
+    ) o;
+    -- Every scope before the first row, in one order: a purge that waits for a scope holds nobody up in another one.
+    for v_scope in select distinct o.scope_id from unnest(v_scopes) o (scope_id) order by 1 loop
+        perform "@schema@".lock_scope(v_scope, p_epoch, false);
+    end loop;
+    for v_scope in select distinct o.scope_id from unnest(v_scopes) o (scope_id) order by 1 loop
+        perform "@schema@".lock_scope(v_scope, p_epoch, false);  -- held already: this sets the context
+        v_purged := v_purged + "@schema@".purge_items(array(
+            select o.work_id from unnest(v_scopes, v_ids) o (scope_id, work_id) where o.scope_id = v_scope));
     end loop;
     perform "@schema@".leave_scope();
     if v_purged > 0 then
