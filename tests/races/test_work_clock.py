@@ -76,6 +76,19 @@ def test_a_step_of_the_runtime(works: Works, step: str, late: bool):
 
 
 @pytest.mark.parametrize("late", [True, False])
+def test_a_handoff(works: Works, late: bool):
+    """What held when the caller asked may be over when it has the row."""
+    runtime, claimed = claimed_with_a_deadline(works)
+    runtime.invoke(claimed)
+    store_id = str(works.value("select store_id from onecommit.store_status()"))
+    sent = runtime.fence(claimed) | {"p_store_id": store_id}
+    engine = works.engine("work_acceptor")
+    time = DEADLINE if late else DEADLINE - timedelta(microseconds=1)
+    [answer] = waited(works, "work", engine, lambda: engine.call("handoff_lock", **sent), time=time)
+    assert (answer.outcome, answer.code) == (("refused", "ASDUR105") if late else ("held", None))
+
+
+@pytest.mark.parametrize("late", [True, False])
 def test_a_renewal_and_a_claim_that_wait_for_the_scope(works: Works, late: bool):
     """They pass by a locked row, so the scope's lock is where they can wait."""
     runtime, claimed = claimed_with_a_deadline(works)
