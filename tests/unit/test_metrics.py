@@ -162,7 +162,7 @@ def test_every_code_of_a_failed_attempt_has_its_value():
     """Whoever adds a code to an end of attempts says here whether it is reported as a failure."""
     not_failures = {"retry_after", "cancelled", "released", "shutdown", "unknown_kind"}
     reported_by_events_of_their_own = {"not_finalized", "no_receipt"}
-    found = codes_in("ending.py", "executor.py", "follow_ups.py")
+    found = codes_in("jobs/ending.py", "jobs/executor.py", "jobs/follow_ups.py")
     assert found - not_failures - reported_by_events_of_their_own == set(FAILURE.values)
 
 

@@ -25,7 +25,7 @@ from onecommit import (
 )
 from onecommit.errors import UsageError
 from onecommit.telemetry.events import AttemptFailed, WorkerReplaced
-from onecommit.worker.callbacks import Callbacks
+from onecommit.worker.jobs.callbacks import Callbacks
 
 from tests.proxy import Proxy
 from tests.worker.harness import eventually

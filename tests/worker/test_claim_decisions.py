@@ -3,8 +3,8 @@
 import pytest
 
 from onecommit.domain.attempt import ClaimStatus
-from onecommit.worker.claim_pace import ClaimPace
-from onecommit.worker.claim_size import ClaimSize
+from onecommit.worker.jobs.claim_pace import ClaimPace
+from onecommit.worker.jobs.claim_size import ClaimSize
 
 
 def size(*, concurrency=20, rate=0.0, largest=2000):

@@ -36,9 +36,9 @@ from onecommit.telemetry.events import (
     UnresolvedAttempt,
 )
 from onecommit.worker import WorkerSettings
-from onecommit.worker.kind import kinds_of
+from onecommit.worker.jobs.kind import kinds_of
+from onecommit.worker.jobs.running import Interruption
 from onecommit.worker.machinery import Machinery, Reactions
-from onecommit.worker.running import Interruption
 from onecommit.worker.threads import HandlerThreads
 
 from tests.engine import Engine

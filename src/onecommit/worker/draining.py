@@ -7,9 +7,9 @@ from typing import Any
 from onecommit.domain.attempt import Attempt
 from onecommit.errors import StoreUnavailable
 from onecommit.telemetry.events import Emit, WorkerDraining, WorkerStopped
-from onecommit.worker import ending
+from onecommit.worker.jobs import ending
+from onecommit.worker.jobs.running import Interruption
 from onecommit.worker.machinery import Machinery
-from onecommit.worker.running import Interruption
 from onecommit.worker.settings import WorkerSettings
 
 _LAST_CALLS = 5.0

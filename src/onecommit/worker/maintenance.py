@@ -7,7 +7,7 @@ from onecommit.calls.maintenance import promote_jobs, tend_ring
 from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
 from onecommit.worker.incarnation import Incarnation
-from onecommit.worker.rescuer import Rescuer
+from onecommit.worker.jobs.rescuer import Rescuer
 
 _LONGEST_PAUSE = 10.0
 _TEND_BUSY_SECONDS = 1.0

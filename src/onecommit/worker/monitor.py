@@ -15,7 +15,7 @@ from onecommit.errors import UsageError
 from onecommit.telemetry.events import Event
 from onecommit.telemetry.metrics import Reading
 from onecommit.worker.health import Ailment, Health
-from onecommit.worker.kind import Kind
+from onecommit.worker.jobs.kind import Kind
 from onecommit.worker.machinery import Machinery
 from onecommit.worker.probe_server import Answer, ProbeServer
 from onecommit.worker.readings import readings_of

@@ -38,11 +38,11 @@ from onecommit.worker.admission import (
 )
 from onecommit.worker.draining import Shutdown, run_until_empty
 from onecommit.worker.health import Health
-from onecommit.worker.kind import Kind, kinds_of
+from onecommit.worker.jobs.kind import Kind, kinds_of
+from onecommit.worker.jobs.running import Interruption
 from onecommit.worker.machinery import Machinery, Reactions
 from onecommit.worker.notices import NoticeRouter
 from onecommit.worker.observation import Observation
-from onecommit.worker.running import Interruption
 from onecommit.worker.settings import WorkerSettings
 from onecommit.worker.threads import HandlerThreads
 

@@ -17,8 +17,8 @@ from onecommit.telemetry.events import (
     StaleAttempt,
     names_of,
 )
-from onecommit.worker.closing_batch import ClosingBatch, Completions, Finishes, FollowedUps
 from onecommit.worker.insistence import Insistence
+from onecommit.worker.jobs.closing_batch import ClosingBatch, Completions, Finishes, FollowedUps
 from onecommit.worker.open_requests import OpenRequests
 
 _BUSY_PAUSE = 0.1

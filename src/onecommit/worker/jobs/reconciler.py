@@ -37,11 +37,11 @@ from onecommit.telemetry.events import (
     UnresolvedAttempt,
     names_of,
 )
-from onecommit.worker import ending
-from onecommit.worker.follow_ups import FollowUps
-from onecommit.worker.inquiry import Inquiry
+from onecommit.worker.jobs import ending
+from onecommit.worker.jobs.follow_ups import FollowUps
+from onecommit.worker.jobs.inquiry import Inquiry
+from onecommit.worker.jobs.running import Interruption, Run
 from onecommit.worker.open_requests import OpenRequests
-from onecommit.worker.running import Interruption, Run
 from onecommit.worker.tasks import Tasks
 
 _FIRST_PAUSE = 0.01

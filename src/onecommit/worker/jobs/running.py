@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from onecommit.domain.attempt import Attempt
-from onecommit.worker.kind import Kind
+from onecommit.worker.jobs.kind import Kind
 
 if TYPE_CHECKING:
-    from onecommit.worker.station import Station
+    from onecommit.worker.jobs.station import Station
 
 
 class Interruption(StrEnum):

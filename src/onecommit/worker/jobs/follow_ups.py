@@ -16,10 +16,10 @@ from onecommit.domain.job import Outcome
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import AttemptFailed, Emit, FollowUpFailed, names_of
 from onecommit.telemetry.tracebacks import frames_of
-from onecommit.worker import ending
-from onecommit.worker.ending import Completed, Ending
 from onecommit.worker.insistence import Insistence
-from onecommit.worker.kind import Kind
+from onecommit.worker.jobs import ending
+from onecommit.worker.jobs.ending import Completed, Ending
+from onecommit.worker.jobs.kind import Kind
 
 
 class FollowUps:

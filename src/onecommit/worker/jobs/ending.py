@@ -15,7 +15,7 @@ from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snoo
 from onecommit.domain.token import FinalizationReceipt
 from onecommit.domain.unique import microseconds
 from onecommit.errors import DiscardError, ForgeryRefused, InvalidArgument, OnecommitError
-from onecommit.worker.kind import Kind
+from onecommit.worker.jobs.kind import Kind
 
 LONGEST_MESSAGE = 1_000
 """Characters of an exception's message that are kept with the job."""

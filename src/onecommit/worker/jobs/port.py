@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback
-from onecommit.worker.callbacks import Callbacks
-from onecommit.worker.progress import Progress
-from onecommit.worker.running import Running
+from onecommit.worker.jobs.callbacks import Callbacks
+from onecommit.worker.jobs.progress import Progress
+from onecommit.worker.jobs.running import Running
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from typing import Any
 from onecommit.app.context import AttemptPort
 from onecommit.domain.attempt import Attempt
 from onecommit.errors import InvalidArgument
-from onecommit.worker.completer import Completer
-from onecommit.worker.executor import Executor
-from onecommit.worker.kind import Kind
-from onecommit.worker.running import Run
-from onecommit.worker.suspension import resume
+from onecommit.worker.jobs.completer import Completer
+from onecommit.worker.jobs.executor import Executor
+from onecommit.worker.jobs.kind import Kind
+from onecommit.worker.jobs.running import Run
+from onecommit.worker.jobs.suspension import resume
 from onecommit.worker.tasks import Tasks
 
 _TURN_SECONDS = 0.001

@@ -9,12 +9,12 @@ from onecommit.calls.attempts import claim_jobs
 from onecommit.domain.attempt import Attempt, Claim, ClaimStatus
 from onecommit.domain.identity import WorkerId
 from onecommit.errors import WorkerEnded
-from onecommit.worker.claim_pace import ClaimPace
-from onecommit.worker.claim_size import ClaimSize
 from onecommit.worker.incarnation import Incarnation
 from onecommit.worker.insistence import Insistence
+from onecommit.worker.jobs.claim_pace import ClaimPace
+from onecommit.worker.jobs.claim_size import ClaimSize
+from onecommit.worker.jobs.station import Station
 from onecommit.worker.open_requests import OpenRequests
-from onecommit.worker.station import Station
 
 
 class Dispatcher:

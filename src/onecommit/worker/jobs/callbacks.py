@@ -13,10 +13,10 @@ from onecommit.domain.attempt import Attempt
 from onecommit.domain.callback import Callback, Resolution, Resolved
 from onecommit.domain.identity import Epoch
 from onecommit.errors import CallbackTimedOut, StaleAttempt
-from onecommit.worker.follow_ups import FollowUps
 from onecommit.worker.insistence import Insistence
+from onecommit.worker.jobs.follow_ups import FollowUps
+from onecommit.worker.jobs.running import Interruption, Run, Running
 from onecommit.worker.open_requests import OpenRequests
-from onecommit.worker.running import Interruption, Run, Running
 
 _SHORTEST_PAUSE = 0.2
 """Between two questions about the same callback that no notice has asked for."""

@@ -20,15 +20,15 @@ from onecommit.telemetry.events import (
     names_of,
 )
 from onecommit.telemetry.tracebacks import frames_of
-from onecommit.worker import ending
-from onecommit.worker.completer import Completer
-from onecommit.worker.ending import Completed, Ending
-from onecommit.worker.follow_ups import FollowUps
-from onecommit.worker.kind import Kind
+from onecommit.worker.jobs import ending
+from onecommit.worker.jobs.completer import Completer
+from onecommit.worker.jobs.ending import Completed, Ending
+from onecommit.worker.jobs.follow_ups import FollowUps
+from onecommit.worker.jobs.kind import Kind
+from onecommit.worker.jobs.progress import Progress
+from onecommit.worker.jobs.reconciler import Case, Reconciler, exit_of
+from onecommit.worker.jobs.running import Interruption, Run, Running
 from onecommit.worker.open_requests import OpenRequests
-from onecommit.worker.progress import Progress
-from onecommit.worker.reconciler import Case, Reconciler, exit_of
-from onecommit.worker.running import Interruption, Run, Running
 from onecommit.worker.settings import WorkerSettings
 
 _SHORTEST_SWEEP = 0.02
