@@ -27,7 +27,7 @@ _PASSWORD = "only-for-benchmarks"
 _OWNER, _ACCEPTOR, _WORKER = "bench_owner", "bench_acceptor", "bench_worker"
 _CAPABILITIES = {
     _ACCEPTOR: ["work_acceptor"],
-    _WORKER: ["worker", "work_dispatcher", "work_runtime"],
+    _WORKER: ["executor", "maintenance", "work_dispatcher", "work_runtime"],
 }
 # Both by index: of what is stored beside, nothing is due within an hour.
 _OPEN = """

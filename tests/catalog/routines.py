@@ -10,7 +10,8 @@ import psycopg
 
 ROUTINES = """
 select p.proname, p.prosecdef, p.prosrc, l.lanname, p.proconfig, pg_get_userbyid(p.proowner), p.oid::regprocedure::text,
-       has_function_privilege('public', p.oid, 'execute')
+       has_function_privilege('public', p.oid, 'execute'), replace(oidvectortypes(p.proargtypes), 'onecommit.', '@schema@.'),
+       coalesce(p.proargnames[1:p.pronargs], '{}'), p.prorettype = 'trigger'::regtype
 from pg_proc p join pg_language l on l.oid = p.prolang
 where p.pronamespace = 'onecommit'::regnamespace
 """
@@ -18,6 +19,16 @@ CALLS = re.compile(r'"onecommit"\.(\w+)\s*\(')
 ADVISORY = re.compile(
     r'pg_(?:try_)?advisory_\w+\(\s*"onecommit"\.(?:lock_class\(\'"onecommit"\.(\w+)\'\)|(schema_lock_class)\(\))'
 )
+WRITES = re.compile(
+    r"\b(?:insert into|delete from|truncate|merge into|nextval|setval|pg_notify)\b|\bupdate (?:only )?\""
+)
+CALLABLE = {"public", "coupled", "read_only", "migration"}
+ACTORS = {
+    "argument": {"p_actor"},
+    "worker": {"p_worker", "p_owner"},
+    "token": {"receipt_id", "p_callback", "p_callbacks", "p_run_leases", "p_seqs"},
+    "command": {"p_command_id"},
+}
 LOCK_NAMES = {
     "store_metadata": "schema",
     "ring": "tender",
@@ -45,6 +56,9 @@ class Routine:
     owner: str
     signature: str
     is_public: bool
+    arguments: str
+    argument_names: list[str]
+    is_trigger: bool
 
     @cached_property
     def code(self) -> str:
@@ -58,6 +72,19 @@ class Routine:
     @property
     def advisory_calls(self) -> int:
         return len(re.findall(r"pg_(?:try_)?advisory_\w+\(", self.code))
+
+    @property
+    def writes(self) -> bool:
+        """Rows, sequences or notices; not what a transaction-local setting or a lock is."""
+        return bool(WRITES.search(re.sub(r"'(?:[^']|'')*'", "''", self.code)))
+
+    @property
+    def actor(self) -> str:
+        """What in its arguments names who acts."""
+        for source, names in ACTORS.items():
+            if names & set(self.argument_names):
+                return source
+        return "login"
 
     @property
     def is_dynamic(self) -> bool:
@@ -79,6 +106,9 @@ class Catalog:
             "owner",
             "signature",
             "is_public",
+            "arguments",
+            "argument_names",
+            "is_trigger",
         )
         rows = [dict(zip(fields, row, strict=True)) for row in connection.execute(ROUTINES)]
         self.routines = {

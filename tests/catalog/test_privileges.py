@@ -21,6 +21,10 @@ select 'function ' || p.proname from pg_proc p
 where p.pronamespace = 'onecommit'::regnamespace
   and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0)
 union all
+select 'type ' || t.typname from pg_type t
+where t.typnamespace = 'onecommit'::regnamespace and t.typtype <> 'b'
+  and exists (select from aclexplode(coalesce(t.typacl, acldefault('T', t.typowner))) a where a.grantee = 0)
+union all
 select 'schema' from pg_namespace n
 where n.nspname = 'onecommit' and exists (select from aclexplode(n.nspacl) a where a.grantee = 0)
 """
@@ -73,7 +77,7 @@ def denied(login: Engine, statement: str) -> None:
 
 
 def test_public_has_nothing(shared_store: Store):
-    """No relation, no function, not the schema."""
+    """No relation, no function, no type, not the schema."""
     assert shared_store.observer.execute(PUBLIC_ANYTHING).fetchall() == []
 
 
@@ -190,7 +194,7 @@ def test_routines_work_under_an_empty_search_path(engine: Engine):
 
 
 def test_the_manifest_is_no_wider_than_its_roles(shared_store: Store):
-    """A producer cannot claim, a worker cannot rotate the epoch, a reader cannot write."""
+    """A producer cannot claim, an executor cannot rotate the epoch, a reader cannot write."""
     grants = {name: set(entry["grants"]) for name, entry in capabilities().items()}
     assert {name for name in grants if "producer" in grants[name]} == {
         "enqueue_job",
@@ -202,4 +206,4 @@ def test_the_manifest_is_no_wider_than_its_roles(shared_store: Store):
     }
     assert writers == set()
     changing = {name for name in grants if "reader" not in grants[name]}
-    assert not any({"operator", "worker"} <= grants[name] for name in changing)
+    assert not any({"operator", "executor"} <= grants[name] for name in changing)

@@ -113,6 +113,24 @@ def test_public_may_execute_nothing_between_two_migrations(dsn, admin, write_bun
     assert admin.execute(query).fetchone() == (False,)
 
 
+def test_public_gets_nothing_by_an_administrators_default_privileges(dsn, admin):
+    """Whatever the server or an administrator gives PUBLIC on new objects is taken back in the same transaction."""
+    admin.execute("create schema onecommit")
+    for kind in ("tables", "sequences", "routines"):
+        admin.execute(f"alter default privileges in schema onecommit grant all on {kind} to public")
+    apply(dsn)
+    opened = admin.execute(
+        "select c.relname from pg_class c, aclexplode(c.relacl) a"
+        " where c.relnamespace = 'onecommit'::regnamespace and a.grantee = 0"
+        " union all select p.proname from pg_proc p, aclexplode(p.proacl) a"
+        " where p.pronamespace = 'onecommit'::regnamespace and a.grantee = 0"
+        " union all select t.typname from pg_type t,"
+        " aclexplode(coalesce(t.typacl, acldefault('T', t.typowner))) a"
+        " where t.typnamespace = 'onecommit'::regnamespace and t.typtype <> 'b' and a.grantee = 0"
+    ).fetchall()
+    assert opened == []
+
+
 def test_a_failing_migration_leaves_the_version_before_it(dsn, write_bundle):
     """Each migration is one transaction; a corrected package continues from there."""
     with pytest.raises(errors.SchemaError, match="22012"):

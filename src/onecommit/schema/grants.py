@@ -18,7 +18,8 @@ def grants(
 ) -> str:
     """SQL that gives each role of the database exactly what its capabilities need.
 
-    The capabilities are those of the manifest: producer, work_runtime, reader and so on. Nothing is revoked.
+    The capabilities are those of the manifest: producer, work_runtime, reader and so on. Nothing is revoked; a
+    routine is named by its exact signature.
     """
     checked_schema_name(schema)
     manifest = _manifest()
@@ -28,15 +29,15 @@ def grants(
     for role, wanted in sorted(roles.items()):
         capabilities = _checked(role, wanted, known - {"owner"})
         routines = sorted(
-            name
+            (name, entry["arguments"])
             for area in manifest.values()
             for name, entry in area.items()
             if capabilities & set(entry["grants"])
         )
         statements += [f"grant usage on schema {_quoted(schema)} to {_quoted(role)};"]
         statements += (
-            f"grant execute on function {_quoted(schema)}.{name} to {_quoted(role)};"
-            for name in routines
+            f"grant execute on function {_signature(name, arguments, schema)} to {_quoted(role)};"
+            for name, arguments in routines
         )
         for capability in sorted(capabilities & tables.keys()):
             statements += _relations(tables[capability], role, schema)
@@ -49,6 +50,11 @@ def _relations(tables: Mapping[str, list[str]], role: str, schema: str) -> Itera
         yield (
             f"grant {', '.join(privileges)} on {kind} {_quoted(schema)}.{table} to {_quoted(role)};"
         )
+
+
+def _signature(name: str, arguments: str, schema: str) -> str:
+    """The routine and no other: its argument types are part of its name."""
+    return f"{_quoted(schema)}.{name}({arguments.replace('@schema@', _quoted(schema))})"
 
 
 def _checked(role: str, wanted: Iterable[str], known: set[str]) -> set[str]:

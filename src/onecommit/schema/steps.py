@@ -70,7 +70,26 @@ begin
     end if;
 end $guard$;"""
 
-_REVOKE_PUBLIC = 'revoke all on all routines in schema "@schema@" from public;'
+# PostgreSQL gives PUBLIC routines and types by itself, and what an administrator's default privileges say.
+_REVOKE_PUBLIC = """\
+revoke all on all routines in schema "@schema@" from public;
+do $revoke$
+declare
+    v_object text;
+begin
+    for v_object in
+        select format('%s %I.%I', case c.relkind when 'S' then 'sequence' else 'table' end, '@schema@', c.relname)
+        from pg_class c
+        where c.relnamespace = '"@schema@"'::regnamespace and c.relkind in ('r', 'p', 'v', 'S')
+          and exists (select from aclexplode(c.relacl) a where a.grantee = 0)
+        union all
+        select format('type %I.%I', '@schema@', t.typname) from pg_type t
+        where t.typnamespace = '"@schema@"'::regnamespace and t.typtype in ('c', 'd', 'e')
+          and exists (select from aclexplode(coalesce(t.typacl, acldefault('T', t.typowner))) a where a.grantee = 0)
+    loop
+        execute 'revoke all on ' || v_object || ' from public';
+    end loop;
+end $revoke$;"""
 
 
 def _expect_history(migrations: Sequence[Migration]) -> str:

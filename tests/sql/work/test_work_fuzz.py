@@ -28,7 +28,7 @@ MANIFEST = tomllib.loads((resources.files("onecommit") / "sql/capabilities.toml"
 OPERATIONS = {
     name: next(role for role in CAPABILITIES if role in entry["grants"])
     for name, entry in MANIFEST["work"].items()
-    if entry["class"] == "public"
+    if entry["class"] not in {"internal", "trigger"}
     and set(entry["grants"]) & set(CAPABILITIES)
     and name != "work_counts"
 }
