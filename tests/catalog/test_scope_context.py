@@ -16,7 +16,7 @@ def test_whoever_can_enter_a_scope_leaves_it(shared_store: Store):
     entering = [
         name
         for name, entry in capabilities().items()
-        if entry["class"] == "public" and "lock_scope" in catalog.callees(name)
+        if entry["class"] in {"public", "coupled"} and "lock_scope" in catalog.callees(name)
     ]
     assert entering
     for name in entering:
