@@ -19,6 +19,8 @@ _CLAIMS = 4
 """Scopes that are claimed from at the same time: one that is being disabled stalls one of them."""
 _AGAIN = 0.05
 """Seconds until the next look while everything that is due is being claimed, or held by others."""
+GATHER = 0.005
+"""Seconds in which slots become free together while Work flows, so that one claim fills several."""
 _LONGEST_REST = 1.0
 _MARK_SECONDS = 5.0
 """How long a mark for notices is relied on; the store keeps it for ten."""
@@ -57,6 +59,7 @@ class WorkDispatcher:
         self._fruitless: dict[str, int] = {}
         self._requests = count(1)
         self._offset = 0
+        self._hidden = False
         self._marked_until = 0.0
         self._watchers: list[asyncio.Event] = []
         self._loop = asyncio.get_running_loop()
@@ -74,8 +77,10 @@ class WorkDispatcher:
         if self.full:
             return None
         watchers, self._watchers = self._watchers, []
-        found = await self._insistence.run(discover_work(contracts, limit=self._limit(contracts)))
+        limit = self._limit(contracts)
+        found = await self._insistence.run(discover_work(contracts, limit=limit))
         mine = self._take_slots(found)
+        self._hidden = len(found) == limit and not mine
         for scope, items in mine.items():
             await self._claim_soon(scope, items)
         if found:
@@ -90,9 +95,9 @@ class WorkDispatcher:
         await self._claims.wait()
 
     def _limit(self, contracts: Sequence[tuple[str, str]]) -> int:
+        if self._hidden:
+            return _MOST  # what is due in scopes that rest must not hide the others for long
         # Twice what can be used: others look at the same items.
-        if self._busy_scopes:
-            return _MOST  # what is due in a scope that rests must not hide the others
         names = {name for name, _ in contracts}
         return min(_MOST, 2 * sum(self._contracts.free(name) for name in names) + 8)
 
@@ -164,7 +169,7 @@ class WorkDispatcher:
             # While Work flows it is looked for anyway, and notices serialize commits.
             self._marked_until = 0.0
             await self._insistence.run(mark_work_sleeper(sleep=False))
-        return 0.0 if mine else _AGAIN
+        return GATHER if mine else _AGAIN
 
     async def _pause(self) -> float:
         listening, poll = self._poll()

@@ -11,7 +11,7 @@ from onecommit.worker.insistence import Insistence
 from onecommit.worker.lifecycle import Lifecycle, Loop
 from onecommit.worker.threads import HandlerThreads
 from onecommit.worker.work.contracts import Contracts
-from onecommit.worker.work.dispatcher import WorkDispatcher
+from onecommit.worker.work.dispatcher import GATHER, WorkDispatcher
 from onecommit.worker.work.invocations import Stop
 from onecommit.worker.work.renewals import Renewals
 from onecommit.worker.work.runner import WorkRunner
@@ -53,6 +53,7 @@ class WorkRuntime:
             on_error=on_error,
         )
         self._looks = lifecycle(self._dispatcher)
+        self._gathering = False
         self._runner.on_free = self._slot_is_free
 
     @property
@@ -114,5 +115,10 @@ class WorkRuntime:
         return self._runner.ended - before
 
     def _slot_is_free(self) -> None:
-        if self._dispatcher.full:
-            self._looks.wake()
+        if self._dispatcher.full and not self._gathering:
+            self._gathering = True
+            asyncio.get_running_loop().call_later(GATHER, self._look)
+
+    def _look(self) -> None:
+        self._gathering = False
+        self._looks.wake()
