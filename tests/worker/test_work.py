@@ -334,12 +334,12 @@ async def test_a_payload_that_does_not_fit_waits_for_an_operator(
         connection.execute(
             "update onecommit.work_payload set payload = '[' where work_id = %s", (broken.work_id,)
         )
-        connection.execute("alter table onecommit.work disable trigger guard_work")
+        connection.execute("alter table onecommit.work disable trigger user")
         connection.execute(
             "update onecommit.work set payload_sha256 = sha256('[') where work_id = %s",
             (broken.work_id,),
         )
-        connection.execute("alter table onecommit.work enable trigger guard_work")
+        connection.execute("alter table onecommit.work enable trigger user")
     await worker_of()
     await events.wait_for(WorkAttemptEnded, count=2)
     assert row(database, broken.work_id)["state"] == "suspended_contract_unavailable"
@@ -567,7 +567,7 @@ async def test_work_is_found_without_a_notice(
         ).fetchone()[0]
         owner.execute(
             "create or replace function onecommit.announce_work(p_due_at timestamptz, p_now timestamptz)"
-            " returns void language plpgsql as $$ begin end $$"
+            " returns boolean language sql as $$ select true $$"
         )
         try:
             await accept(charge)

@@ -1,16 +1,23 @@
 -- Work protocol v1: effects at a provider, accepted once, done under a permit. Every table carries its scope, and
--- row-level security shows a runtime the rows of its transaction's scope alone. No foreign key leads to scope or from
--- history and permits to work: each would lock the parent's row once more at every step.
+-- row-level security shows a runtime the rows of its transaction's scope alone. No foreign keys: each would lock the
+-- parent's row once more at every step, and no Work is ever deleted.
 
-create domain "@schema@".work_identifier as text collate "C" check (value ~ '^[A-Za-z0-9._:-]{1,200}$');
-create domain "@schema@".work_version as text collate "C" check (value ~ '^[A-Za-z0-9._:-]{1,100}$');
--- Of the application or of the operator, never ours: ours begin with ASDUR.
-create domain "@schema@".work_code as text collate "C"
-    check (value ~ '^[A-Za-z0-9._:-]{1,120}$' and value !~* '^asdur');
+-- Length and alphabet apart: an expression that counts to 200 costs ten times as much to match.
+create domain "@schema@".work_identifier as text collate "C" check (value ~ '^[A-Za-z0-9._:-]+$' and octet_length(value) <= 200);
+create domain "@schema@".work_version as text collate "C" check (value ~ '^[A-Za-z0-9._:-]+$' and octet_length(value) <= 100);
 create domain "@schema@".sha256_digest as bytea check (octet_length(value) = 32);
 create domain "@schema@".work_bytes as bytea check (octet_length(value) <= 262144);
 -- Few checks on tables: each is read anew from its text by every statement that writes a row; a domain is prepared once
--- for a session, and the states of Work are checked by guard_work.
+-- for a session.
+create domain "@schema@".work_state as text check (value in (
+    'pending', 'leased', 'effect_permitted', 'retry_wait', 'cancel_pending',
+    'succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect',
+    'suspended_ambiguous_external_outcome', 'suspended_reconciliation_required', 'suspended_manual_resolution',
+    'suspended_contract_unavailable'));
+create domain "@schema@".closed_reason as text check (value in ('deadline', 'circuit', 'elapsed', 'attempts'));
+create domain "@schema@".dispatch_state as text check (value in ('available', 'leased', 'suspended', 'terminal'));
+create domain "@schema@".permit_outcome as text
+    check (value in ('granted', 'known_succeeded', 'proven_no_effect', 'ambiguous'));
 create domain "@schema@".history_details as jsonb check (octet_length(value::text) <= 16384);
 
 -- The advisory lock of a scope: shared by every mutation in it, exclusive for disabling it. A row lock instead would
@@ -72,7 +79,7 @@ create table "@schema@".work (
     fingerprint "@schema@".sha256_digest not null,
     accepted_at timestamptz not null,
     -- The life.
-    state text not null default 'pending',
+    state "@schema@".work_state not null default 'pending',
     revision bigint not null default 1,
     attempt integer not null default 0,
     authorized_attempts integer not null default 0,      -- granted by an operator beyond max_attempts
@@ -87,7 +94,7 @@ create table "@schema@".work (
     cancel_requested_at timestamptz,
     code text collate "C",                               -- why it stands as it does: of ours or of the application
     execution_admission_closed_at timestamptz,           -- the two witnesses: first write wins, apart from each other
-    execution_admission_closed_reason text,
+    execution_admission_closed_reason "@schema@".closed_reason,
     execution_deadline_reached_at timestamptz,
     terminal_at timestamptz,
     purged_at timestamptz,
@@ -99,25 +106,25 @@ create index ix_work_scope on "@schema@".work (scope_id, work_id);
 
 -- Apart from work, so that its updates do not copy them, a reader can lack them, and a purge can take them.
 create table "@schema@".work_payload (
-    work_id bigint primary key references "@schema@".work,
+    work_id bigint primary key,
     scope_id "@schema@".work_identifier not null,
-    payload bytea not null check (octet_length(payload) <= 262144)
+    payload "@schema@".work_bytes not null
 );
 create table "@schema@".work_result (
-    work_id bigint primary key references "@schema@".work,
+    work_id bigint primary key,
     scope_id "@schema@".work_identifier not null,
     codec "@schema@".work_identifier not null,
     sha256 "@schema@".sha256_digest not null,
-    result bytea check (octet_length(result) <= 262144)  -- null: purged
+    result "@schema@".work_bytes                         -- null: purged
 );
 
 create table "@schema@".dispatch (
     dispatch_id bigint generated always as identity primary key,
-    work_id bigint not null unique references "@schema@".work,
+    work_id bigint not null unique,
     scope_id "@schema@".work_identifier not null,
     contract_name "@schema@".work_identifier not null,
     contract_version "@schema@".work_version not null,
-    state text not null default 'available' check (state in ('available', 'leased', 'suspended', 'terminal')),
+    state "@schema@".dispatch_state not null default 'available',
     due_at timestamptz not null,
     -- available: when it is due or can no longer run. leased: when the lease ends. terminal: since when.
     discover_at timestamptz not null,
@@ -140,7 +147,7 @@ create table "@schema@".effect_permit (
     epoch bigint not null,
     lease_owner bigint not null,
     activity_id uuid not null,
-    outcome text not null default 'granted' check (outcome in ('granted', 'known_succeeded', 'proven_no_effect', 'ambiguous')),
+    outcome "@schema@".permit_outcome not null default 'granted',
     granted_at timestamptz not null,
     invocation_admitted_at timestamptz,
     closed_at timestamptz,
@@ -215,27 +222,31 @@ language sql stable parallel safe as $$ select nullif(current_setting('onecommit
 create sequence "@schema@".work_sleeper as bigint minvalue 0 start 0 cache 1;
 select setval('"@schema@".work_sleeper', 0, true);
 
+-- What is known of the permits of Work: the one of its current attempt that is still granted, whether that one may have
+-- had an effect, and whether any other permit may have had one.
+create type "@schema@".permit_sight as (granted bigint, admitted boolean, others boolean);
+
 -- What an attempt or an operation leads to.
 create type "@schema@".work_end as (
     state text, code text, eligible_at timestamptz, closed text, application_code text);
 
 -- Set-once witnesses, immutable acceptance and terminal facts: for whoever may update the table at all.
+create function "@schema@".guard_acceptance() returns trigger
+language plpgsql as $$
+begin
+    raise exception 'the acceptance of Work cannot be changed' using errcode = '23514';
+end $$;
+-- By columns: an update that names none of them, as each on the hot path, does not pay for it.
+create trigger guard_acceptance before update of
+    work_id, scope_id, activity_id, command_id, idempotency_key, contract_name, contract_version, exit_aware, codec,
+    classification, retention_id, payload_sha256, safety, retry_algorithm, max_attempts, max_elapsed_us, initial_delay_us,
+    max_delay_us, lease_us, renewal_us, max_lease_us, plan_version, offsets_us, circuit_us, deadline, due_at, priority,
+    fingerprint_schema, fingerprint, accepted_at
+    on "@schema@".work for each row execute function "@schema@".guard_acceptance();
+
 create function "@schema@".guard_work() returns trigger
 language plpgsql as $$
 begin
-    if (new.work_id, new.scope_id, new.activity_id, new.command_id, new.idempotency_key, new.contract_name,
-        new.contract_version, new.exit_aware, new.codec, new.classification, new.retention_id, new.payload_sha256,
-        new.safety, new.retry_algorithm, new.max_attempts, new.max_elapsed_us, new.initial_delay_us, new.max_delay_us,
-        new.lease_us, new.renewal_us, new.max_lease_us, new.plan_version, new.offsets_us, new.circuit_us, new.deadline,
-        new.due_at, new.priority, new.fingerprint_schema, new.fingerprint, new.accepted_at)
-        is distinct from
-       (old.work_id, old.scope_id, old.activity_id, old.command_id, old.idempotency_key, old.contract_name,
-        old.contract_version, old.exit_aware, old.codec, old.classification, old.retention_id, old.payload_sha256,
-        old.safety, old.retry_algorithm, old.max_attempts, old.max_elapsed_us, old.initial_delay_us, old.max_delay_us,
-        old.lease_us, old.renewal_us, old.max_lease_us, old.plan_version, old.offsets_us, old.circuit_us, old.deadline,
-        old.due_at, old.priority, old.fingerprint_schema, old.fingerprint, old.accepted_at) then
-        raise exception 'the acceptance of Work cannot be changed' using errcode = '23514';
-    end if;
     if old.terminal_at is not null and to_jsonb(new) - 'purged_at' is distinct from to_jsonb(old) - 'purged_at' then
         raise exception 'terminal Work cannot be changed' using errcode = '23514';
     end if;
@@ -247,14 +258,6 @@ begin
         or (old.cancel_requested_at is not null and new.cancel_requested_at is distinct from old.cancel_requested_at)
         or (old.purged_at is not null and new.purged_at is distinct from old.purged_at) then
         raise exception 'a witness of Work is written once' using errcode = '23514';
-    end if;
-    if new.state not in (
-            'pending', 'leased', 'effect_permitted', 'retry_wait', 'cancel_pending',
-            'succeeded', 'succeeded_after_cancel_requested', 'failed', 'canceled_before_effect',
-            'suspended_ambiguous_external_outcome', 'suspended_reconciliation_required',
-            'suspended_manual_resolution', 'suspended_contract_unavailable')
-        or new.execution_admission_closed_reason not in ('deadline', 'circuit', 'elapsed', 'attempts') then
-        raise exception 'Work has no such state' using errcode = '23514';
     end if;
     if (new.lease_owner is not null) <> (new.state in ('leased', 'effect_permitted', 'cancel_pending'))
         or (new.lease_owner is null) <> (new.lease_expires_at is null)

@@ -5,12 +5,14 @@ create or replace function "@schema@".acquire_permit(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)
 returns table (outcome text, code text, permit_id bigint, granted_at timestamptz)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_work "@schema@".work;
     v_now timestamptz;
     v_end "@schema@".work_end;
+    v_done boolean;
 begin
     outcome := 'refused';
     code := "@schema@".enter_scope(p_scope_id, p_scope_generation, p_epoch);
@@ -28,7 +30,7 @@ begin
             exit decided;
         end if;
         if "@schema@".admission_closed(v_work, v_now) is not null then
-            v_end := "@schema@".end_attempt(v_work, 'cutoff', null, p_epoch, v_now);
+            v_end := "@schema@".end_attempt(v_work, "@schema@".see_permits(v_work, p_epoch), 'cutoff', null, p_epoch, v_now);
             code := v_end.code;
             exit decided;
         end if;
@@ -44,9 +46,9 @@ begin
         values (p_work_id, p_scope_id, p_attempt, p_lease_generation, p_scope_generation, p_epoch, p_owner,
                 v_work.activity_id, v_now)
         returning effect_permit.permit_id into permit_id;
-        perform "@schema@".write_work_history(
+        v_done := "@schema@".write_work_history(
             v_work, 'permit_granted', 'effect_permitted', v_work.revision + 1, p_epoch, v_now);
     end decided;
-    perform "@schema@".leave_scope();
+    v_done := "@schema@".leave_scope();
     return next;
 end $$;

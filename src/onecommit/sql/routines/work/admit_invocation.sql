@@ -5,12 +5,14 @@ create or replace function "@schema@".admit_invocation(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)
 returns table (outcome text, code text, admitted_at timestamptz)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_work "@schema@".work;
     v_now timestamptz;
     v_end "@schema@".work_end;
+    v_left boolean;
 begin
     outcome := 'refused';
     code := "@schema@".enter_scope(p_scope_id, p_scope_generation, p_epoch);
@@ -23,9 +25,7 @@ begin
         exit decided when code is not null;
         if v_work.state = 'effect_permitted' and "@schema@".admission_closed(v_work, v_now) is not null
             and not "@schema@".is_admitted(v_work) then
-            perform "@schema@".lock_dispatch(p_work_id);
-            perform "@schema@".close_permit(v_work, null, p_epoch, v_now);
-            v_end := "@schema@".end_attempt(v_work, 'cutoff', null, p_epoch, v_now);
+            v_end := "@schema@".end_attempt(v_work, "@schema@".see_permits(v_work, p_epoch), 'cutoff', null, p_epoch, v_now);
             code := v_end.code;
             exit decided;
         end if;
@@ -39,6 +39,6 @@ begin
             code := 'ASDUR116';
         end if;
     end decided;
-    perform "@schema@".leave_scope();
+    v_left := "@schema@".leave_scope();
     return next;
 end $$;

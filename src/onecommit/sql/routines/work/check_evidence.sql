@@ -9,7 +9,10 @@ begin
     if (p_result is null) <> (p_result_codec is null) or p_result is not null and p_evidence <> 'applied' then
         raise exception 'result: belongs, with its codec, to applied alone' using errcode = '22023';
     end if;
+    if octet_length(p_result) > 262144 then
+        raise exception 'result: is longer than 262144 bytes' using errcode = '22023';
+    end if;
     if p_result is not null then
-        perform "@schema@".check_result(p_result, p_result_codec);
+        perform "@schema@".check_identifier('result_codec', p_result_codec);
     end if;
 end $$;

@@ -9,13 +9,15 @@ returns table (
     exit_aware boolean, codec text, payload bytea, safety text, attempt integer, lease_generation bigint,
     scope_generation bigint, revision bigint, accepted_at timestamptz, deadline timestamptz, claimed_at timestamptz,
     lease_expires_at timestamptz, lease_us bigint, renewal_us bigint)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_code text;
     v_now timestamptz;
-    v_locked "@schema@".work[];
+    v_locked bigint[];
     v_verdicts text[];
+    v_done boolean;
 begin
     if cardinality(p_work_ids) is distinct from cardinality(p_revisions) or p_work_ids is null
         or cardinality(p_work_ids) not between 1 and 1000
@@ -29,7 +31,7 @@ begin
     if v_code is null then
         -- All Work rows before any dispatch row, in one order, so that claims of several items cannot block each other.
         v_locked := array(
-            select w from "@schema@".work w where w.work_id = any (p_work_ids) and w.scope_id = p_scope_id
+            select w.work_id from "@schema@".work w where w.work_id = any (p_work_ids) and w.scope_id = p_scope_id
             order by w.work_id for update skip locked);
         v_now := "@schema@".store_now();
         v_verdicts := array(
@@ -42,26 +44,37 @@ begin
                 else v.verdict
             end
             from unnest(p_work_ids, p_revisions) with ordinality a (work_id, revision, n)
-            left join unnest(v_locked) w on w.work_id = a.work_id
-            left join "@schema@".work_payload p on p.work_id = w.work_id
+            -- Item by item: a join of the tables would be planned as if the scope were small.
+            left join lateral (
+                select w.* from "@schema@".work w where w.work_id = a.work_id and a.work_id = any (v_locked) offset 0) w on true
+            left join lateral (
+                select p.payload from "@schema@".work_payload p where p.work_id = w.work_id offset 0) p on true
             cross join lateral "@schema@".claim_verdict(w, p_epoch, v_now) v (verdict)
             order by a.n);
-        perform "@schema@".lease_work(
-            array(select a.work_id from unnest(p_work_ids, v_verdicts) a (work_id, verdict) where a.verdict = 'claim'),
-            p_owner, p_request, p_epoch, v_now);
-        perform "@schema@".recover_work(w, a.verdict, p_epoch, v_now)
-        from unnest(p_work_ids, v_verdicts) a (work_id, verdict) join unnest(v_locked) w on w.work_id = a.work_id
-        where a.verdict not in ('claim', 'held', 'lost');
+        if 'claim' = any (v_verdicts) then
+            v_done := "@schema@".lease_work(
+                array(select a.work_id from unnest(p_work_ids, v_verdicts) a (work_id, verdict) where a.verdict = 'claim'),
+                p_owner, p_request, p_epoch, v_now);
+        end if;
+        if not v_verdicts <@ array['claim', 'held', 'lost'] then
+            perform "@schema@".recover_work(w, a.verdict, p_epoch, v_now)
+            from unnest(p_work_ids, v_verdicts) a (work_id, verdict)
+            cross join lateral (select w.* from "@schema@".work w where w.work_id = a.work_id offset 0) w
+            where a.verdict not in ('claim', 'held', 'lost');
+        end if;
         return query
             select a.work_id,
                    case when a.verdict in ('claim', 'held') then 'claimed' when a.verdict = 'lost' then 'lost' else 'moved' end,
                    case when a.verdict = 'lost' then 'ASDUR104' when a.verdict not in ('claim', 'held') then w.code end,
                    w.activity_id, w.command_id::text, w.contract_name::text, w.contract_version::text, w.exit_aware,
-                   w.codec::text, p.payload, w.safety, w.attempt, w.lease_generation, w.scope_generation, w.revision,
+                   w.codec::text, p.payload::bytea, w.safety, w.attempt, w.lease_generation, w.scope_generation, w.revision,
                    w.accepted_at, w.deadline, w.lease_started_at, w.lease_expires_at, w.lease_us, w.renewal_us
             from unnest(p_work_ids, v_verdicts) with ordinality a (work_id, verdict, n)
-            left join "@schema@".work w on w.work_id = a.work_id and w.scope_id = p_scope_id and a.verdict <> 'lost'
-            left join "@schema@".work_payload p on p.work_id = w.work_id and a.verdict in ('claim', 'held')
+            left join lateral (
+                select w.* from "@schema@".work w where w.work_id = a.work_id and a.verdict <> 'lost' offset 0) w on true
+            left join lateral (
+                select p.payload from "@schema@".work_payload p
+                where p.work_id = w.work_id and a.verdict in ('claim', 'held') offset 0) p on true
             order by a.n;
     else
         return query
@@ -70,5 +83,5 @@ begin
                    null::timestamptz, null::timestamptz, null::bigint, null::bigint
             from unnest(p_work_ids) a (work_id);
     end if;
-    perform "@schema@".leave_scope();
+    v_done := "@schema@".leave_scope();
 end $$;

@@ -5,19 +5,27 @@ create or replace function "@schema@".complete_work(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_event text, p_code text, p_result bytea, p_result_codec text, p_epoch bigint)
 returns table (outcome text, code text, state text, revision bigint, eligible_at timestamptz)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_digest constant bytea := "@schema@".completion_digest(p_event, p_code, p_result, p_result_codec);
     v_scope_code text;
     v_work "@schema@".work;
+    v_sight "@schema@".permit_sight;
     v_now timestamptz;
     v_end "@schema@".work_end;
+    v_problem text;
+    v_left boolean;
 begin
-    if num_nulls(p_attempt, p_lease_generation, p_scope_generation, p_owner) > 0 then
-        raise exception 'attempt, lease_generation, scope_generation, owner: must not be null' using errcode = '22023';
+    v_problem := case
+        when num_nulls(p_attempt, p_lease_generation, p_scope_generation, p_owner) > 0
+            then 'attempt, lease_generation, scope_generation, owner: must not be null'
+        else "@schema@".completion_problem(p_event, p_code, p_result, p_result_codec)
+    end;
+    if v_problem is not null then
+        raise exception '%', v_problem using errcode = '22023';
     end if;
-    perform "@schema@".check_completion(p_event, p_code, p_result, p_result_codec);
     outcome := 'refused';
     v_scope_code := "@schema@".enter_scope(p_scope_id, p_scope_generation, p_epoch);
     <<decided>>
@@ -26,6 +34,9 @@ begin
         exit decided when code in ('ASDUR108', 'ASDUR113');
         select w.* into v_work from "@schema@".work w where w.work_id = p_work_id and w.scope_id = p_scope_id for update;
         v_now := "@schema@".store_now();
+        state := v_work.state;
+        revision := v_work.revision;
+        eligible_at := v_work.eligible_at;
         code := coalesce(
             "@schema@".fence_code(v_work, p_attempt, p_lease_generation, p_scope_generation, p_owner, p_epoch, v_now),
             v_scope_code);
@@ -38,26 +49,22 @@ begin
             code := case when outcome = 'quarantined' then code end;
             exit decided;
         end if;
-        if p_event = 'succeeded' and not "@schema@".is_admitted(v_work) then
+        v_sight := "@schema@".see_permits(v_work, p_epoch);
+        if p_event = 'succeeded' and not v_sight.admitted then
             code := 'ASDUR116';
             exit decided;
         end if;
-        perform "@schema@".lock_dispatch(p_work_id);
-        perform "@schema@".close_permit(
-            v_work, case p_event when 'succeeded' then 'known_succeeded' when 'retry_before_effect' then 'proven_no_effect' end,
-            p_epoch, v_now);
         if p_event = 'succeeded' then
             insert into "@schema@".work_result (work_id, scope_id, codec, sha256, result)
             values (p_work_id, p_scope_id, p_result_codec, sha256(p_result), p_result);
         end if;
-        v_end := "@schema@".end_attempt(v_work, p_event, p_code, p_epoch, v_now, p_digest => v_digest);
+        v_end := "@schema@".end_attempt(v_work, v_sight, p_event, p_code, p_epoch, v_now, p_digest => v_digest);
         outcome := 'completed';
         code := v_end.code;
+        state := v_end.state;
+        revision := v_work.revision + 1;
+        eligible_at := coalesce(v_end.eligible_at, v_work.eligible_at);
     end decided;
-    if v_work.work_id is not null then
-        select w.state, w.revision, w.eligible_at into state, revision, eligible_at
-        from "@schema@".work w where w.work_id = p_work_id;
-    end if;
-    perform "@schema@".leave_scope();
+    v_left := "@schema@".leave_scope();
     return next;
 end $$;

@@ -4,14 +4,19 @@
 create or replace function "@schema@".enter_acceptance(p_scope_id text, p_store_id uuid, p_epoch bigint) returns text
 language plpgsql as $$
 declare
-    v_code text;
+    v_code constant text := "@schema@".lock_scope(p_scope_id, p_epoch, false);
+    v_is_ours boolean;
+    v_state text;
     v_now timestamptz;
 begin
-    v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
-    if not exists (select from "@schema@".store_metadata m where m.store_id = p_store_id) then
-        return 'ASDUR115';
+    select m.store_id is not null, s.state into v_is_ours, v_state
+    from (select) one
+    left join "@schema@".store_metadata m on m.store_id = p_store_id
+    left join "@schema@".scope s on s.scope_id = p_scope_id;
+    if not v_is_ours or v_code is not null then
+        return case when v_is_ours then v_code else 'ASDUR115' end;
     end if;
-    if v_code = 'ASDUR113' then
+    if v_state is null then
         v_now := "@schema@".store_now();
         insert into "@schema@".scope (scope_id, created_at) values (p_scope_id, v_now) on conflict do nothing;
         if found then
@@ -21,8 +26,11 @@ begin
         -- Else somebody else created it meanwhile; the lock that we hold has kept it active.
         return null;
     end if;
-    if v_code is null and current_setting('transaction_isolation') <> 'read committed' then
+    if v_state = 'disabled' then
+        return 'ASDUR107';
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
         perform from "@schema@".scope s where s.scope_id = p_scope_id for share;
     end if;
-    return v_code;
+    return null;
 end $$;

@@ -6,16 +6,16 @@ create or replace function "@schema@".lock_scope(p_scope_id text, p_epoch bigint
 language plpgsql as $$
 declare
     v_schema constant boolean := pg_advisory_xact_lock_shared("@schema@".schema_lock_class(), 0) is not null;
-    v_context text;
+    v_done boolean;
 begin
     if p_epoch is null or p_epoch = 0 or p_epoch <> pg_sequence_last_value('"@schema@".epoch_fence'::regclass) then
         return 'ASDUR108';
     end if;
     if p_exclusive then
-        perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".scope'), "@schema@".scope_key(p_scope_id));
+        v_done := pg_advisory_xact_lock("@schema@".lock_class('"@schema@".scope'), "@schema@".scope_key(p_scope_id)) is not null;
     else
-        perform pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".scope'), "@schema@".scope_key(p_scope_id));
+        v_done := pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".scope'), "@schema@".scope_key(p_scope_id)) is not null;
     end if;
-    v_context := set_config('onecommit.scope_id', p_scope_id, true);
+    v_done := set_config('onecommit.scope_id', p_scope_id, true) is not null;
     return null;
 end $$;

@@ -1,10 +1,11 @@
 -- Guarantee: Work stands in p_end.state at the next revision without a lease, its dispatch says when to look again, and
--- one history row tells it; a terminal state and its history row are one fact. Internal, for every move but those of a
--- live attempt. The caller holds both rows.
+-- one history row tells it; a terminal state and its history row are one fact. p_permit_id: the permit that has the
+-- outcome p_outcome by it. Internal, for every move but those of a live attempt. The caller holds the Work's row. Always
+-- true, so that hot paths can assign it. Locks: dispatch, permit. Raises OC012.
 create or replace function "@schema@".move_work(
     p_work "@schema@".work, p_end "@schema@".work_end, p_event text, p_epoch bigint, p_now timestamptz,
     p_command_id text default null, p_actor text default null,
-    p_digest bytea default null) returns void
+    p_digest bytea default null, p_permit_id bigint default null, p_outcome text default null) returns boolean
 language plpgsql as $$
 declare
     v_terminal constant boolean := p_end.state in
@@ -36,7 +37,10 @@ begin
     if not found then
         perform "@schema@".lock_dispatch(p_work.work_id);  -- raises
     end if;
-    perform "@schema@".write_work_history(
+    if p_permit_id is not null then
+        update "@schema@".effect_permit p set outcome = p_outcome, closed_at = p_now where p.permit_id = p_permit_id;
+    end if;
+    return "@schema@".write_work_history(
         p_work, p_event, p_end.state, p_work.revision + 1, p_epoch, p_now, p_end.code, p_command_id, p_actor, p_digest,
         p_end.application_code);
 end $$;

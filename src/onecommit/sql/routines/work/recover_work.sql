@@ -7,11 +7,9 @@ language plpgsql as $$
 begin
     case p_verdict
         when 'expired' then
-            perform "@schema@".lock_dispatch(p_work.work_id);
-            perform "@schema@".close_permit(p_work, null, p_epoch, p_now);
-            perform "@schema@".end_attempt(p_work, 'lease_expired', null, p_epoch, p_now);
+            perform "@schema@".end_attempt(p_work, "@schema@".see_permits(p_work, p_epoch), 'lease_expired', null, p_epoch, p_now);
         when 'cutoff' then
-            perform "@schema@".end_attempt(p_work, 'cutoff', null, p_epoch, p_now);
+            perform "@schema@".end_attempt(p_work, "@schema@".see_permits(p_work, p_epoch), 'cutoff', null, p_epoch, p_now);
         when 'epoch' then
             perform "@schema@".move_work(
                 p_work, row("@schema@".suspended_state(p_work.safety), 'runtime_epoch_mismatch', null, null, null)::"@schema@".work_end,

@@ -46,7 +46,7 @@ begin
         loop
             if p_preview then
                 return query
-                    select w.work_id, 'preview', w.code, w.state, w.revision from "@schema@".work w where w.work_id = v_id;
+                    select w.work_id, 'preview', w.code, w.state::text, w.revision from "@schema@".work w where w.work_id = v_id;
                 continue;
             end if;
             v_work := "@schema@".lock_work(p_scope_id, v_id);

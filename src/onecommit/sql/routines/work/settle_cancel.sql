@@ -22,7 +22,6 @@ begin
     if p_work.cancel_requested_at is not null and p_work.state <> 'cancel_pending' then
         return 'suspended';
     end if;
-    perform "@schema@".close_permit(p_work, null, p_epoch, p_now);
-    v_end := "@schema@".end_attempt(p_work, 'cancel', null, p_epoch, p_now, p_command_id, p_actor);
+    v_end := "@schema@".end_attempt(p_work, "@schema@".see_permits(p_work, p_epoch), 'cancel', null, p_epoch, p_now, p_command_id, p_actor);
     return case v_end.state when 'canceled_before_effect' then 'canceled' else 'suspended' end;
 end $$;

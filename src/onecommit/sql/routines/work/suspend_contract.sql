@@ -4,7 +4,8 @@ create or replace function "@schema@".suspend_contract(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)
 returns table (outcome text, code text, state text, revision bigint)
-language plpgsql as $$
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
     v_work "@schema@".work;

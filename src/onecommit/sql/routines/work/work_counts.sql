@@ -5,6 +5,6 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp a
 #variable_conflict use_column
 begin
     return query
-        select w.state, count(*) from "@schema@".dispatch d join "@schema@".work w on w.work_id = d.work_id
+        select w.state::text, count(*) from "@schema@".dispatch d join "@schema@".work w on w.work_id = d.work_id
         where d.state <> 'terminal' group by w.state order by w.state;
 end $$;

@@ -8,7 +8,13 @@ create or replace function "@schema@".work_fingerprint(
     p_max_lease_us bigint, p_due_at timestamptz, p_plan_version smallint, p_offsets_us bigint[], p_circuit_us bigint,
     p_deadline timestamptz) returns bytea
 language plpgsql immutable parallel safe as $$
+declare
+    v_offsets bytea;
 begin
+    if p_offsets_us is not null then
+        select string_agg("@schema@".fingerprint_number(o.us), '\x'::bytea order by o.n) into v_offsets
+        from unnest(p_offsets_us) with ordinality o (us, n);
+    end if;
     return sha256(
         "@schema@".fingerprint_text(case when p_plan_version is null then 'onecommit-work-1' else 'onecommit-work-2' end)
         || "@schema@".fingerprint_text(p_scope_id)
@@ -31,9 +37,7 @@ begin
         || case when p_plan_version is null then '\x'::bytea else
             "@schema@".fingerprint_number(p_plan_version)
             || case when p_offsets_us is null then '\x6e'::bytea else
-                '\x61'::bytea || int4send(cardinality(p_offsets_us)) || (
-                    select string_agg("@schema@".fingerprint_number(o.us), '\x'::bytea order by o.n)
-                    from unnest(p_offsets_us) with ordinality o (us, n)) end
+                '\x61'::bytea || int4send(cardinality(p_offsets_us)) || v_offsets end
             || "@schema@".fingerprint_number(p_circuit_us)
             || "@schema@".fingerprint_time(p_deadline) end);
 end $$;

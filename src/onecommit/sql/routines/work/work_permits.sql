@@ -7,7 +7,7 @@ language plpgsql stable security definer set search_path = pg_catalog, pg_temp a
 #variable_conflict use_column
 begin
     return query
-        select p.permit_id, p.attempt, p.lease_generation, p.lease_owner, p.epoch, p.outcome, p.granted_at,
+        select p.permit_id, p.attempt, p.lease_generation, p.lease_owner, p.epoch, p.outcome::text, p.granted_at,
                p.invocation_admitted_at, p.closed_at
         from "@schema@".effect_permit p where p.work_id = p_work_id order by p.permit_id;
 end $$;

@@ -1,14 +1,16 @@
--- Guarantee: this is no execution policy, one with a deadline only, or a fixed plan whose slots are its attempts; else
--- 22023 that names the field. Whether the deadline has passed, the clock under the scope's lock decides. Internal.
-create or replace function "@schema@".check_work_plan(
+-- What is wrong with an execution policy, naming the field: null if there is none, a deadline only, or a fixed plan whose
+-- slots are its attempts. Whether the deadline has passed, the clock under the scope's lock decides. Internal.
+create or replace function "@schema@".work_plan_problem(
     p_plan_version smallint, p_offsets_us bigint[], p_circuit_us bigint, p_deadline timestamptz, p_due_at timestamptz,
-    p_max_attempts integer, p_max_elapsed_us bigint) returns void
-language plpgsql immutable as $$
+    p_max_attempts integer, p_max_elapsed_us bigint) returns text
+language plpgsql immutable parallel safe as $$
 declare
     v_slots constant integer := cardinality(p_offsets_us);
-    v_problem text;
 begin
-    v_problem := case
+    if p_plan_version is null and p_offsets_us is null and p_circuit_us is null and p_deadline is null then
+        return case when not isfinite(p_due_at) then 'due_at: must be finite' end;  -- without an executor
+    end if;
+    return case
         when p_plan_version <> 1 then 'plan_version: must be 1'
         when p_plan_version is null and (p_offsets_us is not null or p_deadline is not null)
             then 'plan_version: must be given with offsets or a deadline'
@@ -30,7 +32,4 @@ begin
         when p_max_attempts <> v_slots then 'max_attempts: must be as many as there are offsets'
         when p_max_elapsed_us < p_circuit_us then 'max_elapsed_us: must not be below circuit_us'
     end;
-    if v_problem is not null then
-        raise exception '%', v_problem using errcode = '22023';
-    end if;
 end $$;
