@@ -289,6 +289,7 @@ async def test_only_so_many_run_at_a_time(app: App, worker_of: StartWorker, even
     await accept(quick)
     await worker_of(work={slow.contract.name: 2, quick.contract.name: 2})
     assert (await events.wait_for(WorkAttemptEnded)).contract == quick.label
+    await eventually(lambda: inside == 2, what="both slots are taken")
     go_on.set()
     await events.wait_for(WorkAttemptEnded, count=7)
     assert most == 2
