@@ -1,8 +1,7 @@
 """Requests whose leases, delays, slots and cutoffs lie so close together that random histories meet them."""
 
 from datetime import datetime
-
-from hypothesis import strategies as st
+from random import Random
 
 from onecommit.domain.work import Safety
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
@@ -17,19 +16,18 @@ PLANS = (
 )
 
 
-@st.composite
-def requests(
-    draw: st.DrawFn, *, scope: str, contract: tuple[str, str], number: int, now: datetime
+def some_request(
+    dice: Random, *, scope: str, contract: tuple[str, str], number: int, now: datetime
 ) -> WorkRequest:
     """Of every safety class and policy, with identities of their own."""
-    plan = draw(st.sampled_from((None, None, *PLANS)), label="plan")
-    deadline = draw(st.sampled_from((None, None, 6, 0, 10, 18, 40)), label="deadline")
-    due = None if plan else draw(st.sampled_from((None, None, -2, 3)), label="due")
+    plan = dice.choice((None, None, *PLANS))
+    deadline = dice.choice((None, None, 6, 0, 10, 18, 40))
+    due = None if plan else dice.choice((None, None, -2, 3))
     if due is not None and deadline is not None and due >= deadline:
         due = None
     retry = WorkRetry(
-        max_attempts=len(plan.offsets) if plan else draw(st.integers(1, 3)),
-        max_elapsed=draw(st.sampled_from((20, 40, 90))) * SECOND,
+        max_attempts=len(plan.offsets) if plan else dice.randint(1, 3),
+        max_elapsed=dice.choice((20, 40, 90)) * SECOND,
         initial_delay=3 * SECOND,
         max_delay=5 * SECOND,
         lease=10 * SECOND,
@@ -43,10 +41,10 @@ def requests(
         contract_name=contract[0],
         contract_version=contract[1],
         payload=b'{"cents":100}',
-        safety=draw(st.sampled_from(Safety), label="safety"),
+        safety=dice.choice(list(Safety)),
         retry=retry,
         plan=plan,
         deadline=None if deadline is None else now + deadline * SECOND,
         due_at=None if due is None else now + due * SECOND,
-        priority=draw(st.integers(0, 1)),
+        priority=dice.randint(0, 1),
     )

@@ -258,15 +258,9 @@ class Model:
 
     def boundaries(self) -> list[datetime]:
         """Every moment at which some answer changes."""
-        found: set[datetime | None] = set()
-        for item in self.items.values():
-            if not item.terminal:
-                found |= {item.lease_expires_at, item.eligible_at, item.cutoff}
-                found |= {item.request.deadline, item.accepted_at + item.request.retry.max_elapsed}
-                if item.lease_started_at is not None:
-                    found.add(item.lease_started_at + item.request.retry.max_lease)
-        found |= {command.expires_at for command in self.commands.values()}
-        return sorted(found - {None})
+        of_items = {at for i in self.items.values() if not i.terminal for at in i.moments()}
+        of_commands = {command.expires_at for command in self.commands.values()}
+        return sorted(of_items | of_commands - {None})
 
 
 def identical(request: WorkRequest) -> WorkRequest:

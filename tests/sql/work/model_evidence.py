@@ -1,6 +1,6 @@
 """What operators find out about effects, as the text describes it: commands that are kept, and evidence."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.sql.work.model import Answer, Command, Model, refused
@@ -78,9 +78,13 @@ class EvidenceModel(Model):
             return "ASDUR116"
         if not item.unresolved(self.epoch):
             return "ASDUR116"
-        others = (c for i, c in self.commands.items() if i != command_id and c.work_id == work_id)
-        held = any(c.expires_at is not None and c.expires_at > self.now for c in others)
-        return "ASDUR118" if held else None
+        return "ASDUR118" if self.held_until(item, but=command_id) else None
+
+    def held_until(self, item: Item, *, but: str | None = None) -> datetime | None:
+        """When the last lease ends under which somebody reconciles it. `but`: under another command."""
+        commands = (c for command_id, c in self.commands.items() if command_id != but)
+        ends = [c.expires_at for c in commands if c.work_id == item.work_id and c.expires_at]
+        return max((at for at in ends if at > self.now), default=None)
 
     def reconcile_finish(
         self, command_id: str, *, work_id: int, revision: int, evidence: str, result: bytes | None

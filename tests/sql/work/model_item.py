@@ -98,6 +98,15 @@ class Item:
             return None
         return min(moment for moment, _ in self._cutoffs())
 
+    def moments(self) -> list[datetime]:
+        """Those at which some answer about it changes."""
+        retry = self.request.retry
+        found = {self.eligible_at, self.lease_expires_at, self.accepted_at + retry.max_elapsed}
+        found |= {moment for moment, _ in self._cutoffs()}
+        if self.lease_started_at is not None:
+            found.add(self.lease_started_at + retry.max_lease)
+        return sorted(found - {None})
+
     def _cutoffs(self) -> list[tuple[datetime, str]]:
         """Of those that coincide the first is named."""
         found = [(self.accepted_at + self.request.retry.max_elapsed, "elapsed")]

@@ -22,7 +22,8 @@ SETTINGS = {
     # Not explain: it traces every line.
     "phases": (*GENERATE, Phase.shrink),
 }
-USUAL = {"max_examples": 40, "stateful_step_count": 50, "derandomize": True}
+USUAL = {"max_examples": 100, "stateful_step_count": 30, "derandomize": True}
+MORE = {"max_examples": 500}
 
 # Guards of the protocol, each with what is left when it is gone: routine, text, replacement.
 GUARDS = {
@@ -41,6 +42,16 @@ GUARDS = {
     ),
     "an admission that a restore lost": ("has_unresolved", "or p.epoch <> p_epoch", ""),
     "the idempotency key": ("find_acceptance", "w.idempotency_key = p_idempotency_key", "false"),
+    "an admission after the cutoff": (
+        "admit_invocation",
+        '"onecommit".admission_closed(v_work, v_now) is not null',
+        "false",
+    ),
+    "an attempt before its time": (
+        "claim_verdict",
+        "when p_now < p_work.eligible_at then 'lost'",
+        "",
+    ),
     "one permit alone": (
         "apply_evidence",
         "p.permit_id = p_permit_id",
@@ -85,16 +96,16 @@ def test_the_store_follows_the_text(works: Works):
 @pytest.mark.timeout(3600)
 def test_the_store_follows_the_text_for_long(works: Works):
     """The same with many more, longer and always other histories."""
-    run(works, max_examples=1000, stateful_step_count=100)
+    run(works, max_examples=1000, stateful_step_count=60)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_guard_that_is_gone_is_missed(works: Works, guard: str):
-    """By the very histories that the usual run tries."""
+    """By histories as the usual run tries them, and some more for the rarest."""
     with (
         broken(works, *GUARDS[guard]),
         pytest.raises((AssertionError, psycopg.Error)),
     ):
-        run(works, **USUAL, phases=GENERATE, report_multiple_bugs=False)
+        run(works, **USUAL | MORE, phases=GENERATE, report_multiple_bugs=False)
