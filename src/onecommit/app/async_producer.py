@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, ParamSpec
 
 from onecommit.app.enqueue_plan import EnqueuePlan
+from onecommit.app.gathering import Gathering  # async-only
 from onecommit.app.stores import Stores
 from onecommit.domain.job import Enqueued
 from onecommit.drivers.driver import AsyncDriver
+from onecommit.store.async_store import AsyncStore  # async-only
 
 P = ParamSpec("P")
 
@@ -20,6 +22,7 @@ class AsyncProducer(Generic[P]):
         self._plan = plan
         self._stores = stores
         self._driver = driver
+        self._gathering: Gathering | None = None  # async-only
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """Enqueue one job with these arguments.
@@ -29,6 +32,9 @@ class AsyncProducer(Generic[P]):
         """
         if self._driver is None:
             store = await self._stores.async_store()
+            if self._plan.is_plain:  # async-only
+                text = self._plan.encode(args, kwargs)  # async-only
+                return await self._gathering_of(store).enqueue(text)  # async-only
             return await store.run(self._plan.one(args, kwargs, epoch=store.epoch))
         epoch = await self._stores.async_epoch(self._driver)
         return await self._driver.run(self._plan.one(args, kwargs, epoch=epoch))
@@ -50,3 +56,8 @@ class AsyncProducer(Generic[P]):
                 jobs = await transaction.run(call)
                 enqueued.extend(jobs)
         return enqueued
+
+    def _gathering_of(self, store: AsyncStore) -> Gathering:  # async-only
+        if self._gathering is None or self._gathering.store is not store:  # async-only
+            self._gathering = Gathering(self._plan, store)  # async-only
+        return self._gathering  # async-only

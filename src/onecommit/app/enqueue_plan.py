@@ -104,29 +104,46 @@ class EnqueuePlan:
         self._max_attempts = self._options.max_attempts or DEFAULT_MAX_ATTEMPTS
         self._travelling = _travelling(self._options)
         conditions = (self._unique, options.run_at, options.delay, options.after)
-        self._is_plain = all(condition is None for condition in conditions)
+        self.is_plain = all(condition is None for condition in conditions)
+        """Whether such jobs may run at once and stand for themselves: no unique key, time or parent."""
 
     def one(
         self, positional: tuple[Any, ...], named: dict[str, Any], *, epoch: int
     ) -> Call[Enqueued]:
         """The call for one job."""
+        if self.is_plain:
+            return self.plain(self.encode(positional, named), epoch=epoch)
         arguments = self._bound(positional, named) if positional else named
         text = self.definition.payload.encode(arguments)
-        if self._is_plain:
-            return enqueue_job(
-                self._queue,
-                kind=self.definition.kind,
-                args=text,
-                priority=self._priority,
-                max_attempts=self._max_attempts,
-                options=self._travelling,
-                epoch=epoch,
-            )
         options = self._options_text
         if self._unique is not None:
             options = _text(self._with_unique_key(self._unique, arguments))
         return enqueue_conditional_job(
             self._queue, kind=self._kind_array, args=text, options=options, epoch=epoch
+        )
+
+    def encode(self, positional: tuple[Any, ...], named: dict[str, Any]) -> str:
+        """The arguments of one job as JSON."""
+        return self.definition.payload.encode(
+            self._bound(positional, named) if positional else named
+        )
+
+    def plain(self, args: str, *, epoch: int) -> Call[Enqueued]:
+        """The call for one plain job. `args`: as `encode` gives them."""
+        return enqueue_job(
+            self._queue,
+            kind=self.definition.kind,
+            args=args,
+            priority=self._priority,
+            max_attempts=self._max_attempts,
+            options=self._travelling,
+            epoch=epoch,
+        )
+
+    def together(self, args: Sequence[str], *, epoch: int) -> Call[list[Enqueued]]:
+        """The call for several plain jobs. `args`: as `encode` gives them."""
+        return enqueue_jobs(
+            self._queue, kinds=self._kind_array, args=args, options=self._options_text, epoch=epoch
         )
 
     def follow_up(self, positional: tuple[Any, ...], named: dict[str, Any]) -> FollowUp:
