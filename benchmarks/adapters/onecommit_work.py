@@ -81,11 +81,12 @@ class OnecommitWork:
     async def acceptor(
         self, dsn: str, *, connections: int, scopes: int
     ) -> AsyncIterator[OnecommitAcceptor]:
-        async with App(login(dsn, _ACCEPTOR), max_connections=connections) as app:
+        identity = await _identity(dsn)
+        async with App(login(dsn, _ACCEPTOR), max_connections=connections, **identity) as app:
             yield OnecommitAcceptor(_register(app, lambda _: None), scopes)
 
     async def work(self, dsn: str, handled: Handled) -> None:
-        app = App(login(dsn, _WORKER))
+        app = App(login(dsn, _WORKER), **await _identity(dsn))
         _register(app, handled)
         async with app.worker(work={_CONTRACT: _CONCURRENCY}) as worker:
             await worker.run()
@@ -123,6 +124,16 @@ class OnecommitWork:
                 return len(await cursor.fetchall())
 
             yield look
+
+
+async def _identity(dsn: str) -> dict[str, Any]:
+    """Return the store and the epoch, which a login of one capability must be told."""
+    async with await AsyncConnection.connect(dsn) as admin:
+        cursor = await admin.execute(
+            "select store_id, active_epoch as epoch from onecommit.store_status()"
+        )
+        [row] = await cursor.fetchall()
+    return {"store_id": row[0], "epoch": row[1]}
 
 
 def login(dsn: str, role: str) -> str:

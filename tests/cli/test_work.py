@@ -237,6 +237,12 @@ def test_the_operators_login_suffices(
         logins = Logins(database=database, owner=owner, capabilities=("work_operator",)).create()
         role = logins.role("work_operator")
         monkeypatch.setenv("ONECOMMIT_DSN", f"{database.dsn}?user={role}&password={PASSWORD}")
+        assert run("work", "show", view.work_id).exception.code == "ASDUR115"
+        [store_id, epoch] = owner.execute(
+            "select store_id, active_epoch from onecommit.store_status()"
+        ).fetchone()
+        monkeypatch.setenv("ONECOMMIT_STORE_ID", str(store_id))
+        monkeypatch.setenv("ONECOMMIT_EPOCH", str(epoch))
         shown = run("work", "show", view.work_id)
         assert shown.exit_code == 0, shown.exception
         assert run("work", "list", "--needs-operator").exit_code == 0

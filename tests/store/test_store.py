@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -40,6 +41,7 @@ from onecommit.store.identity import SCHEMA_VERSION
 from onecommit.store.sync_store import SyncStore
 
 from tests.clusters import Database
+from tests.logins import PASSWORD, Logins
 from tests.observe import wait_until_blocked
 
 pytestmark = pytest.mark.pg
@@ -86,6 +88,22 @@ async def test_an_adopted_store_is_reported_and_a_configured_one_is_not(database
     await configured.close()
 
 
+async def test_a_login_that_is_not_the_owners_must_say_which_store_it_means(database):
+    """Else a cloned database would pass its own check; each of the two alone does not suffice."""
+    with database.connect() as owner:
+        logins = Logins(database=database, owner=owner, capabilities=("reader",)).create()
+        dsn = make_conninfo(database.dsn, user=logins.role("reader"), password=PASSWORD)
+        [store_id, epoch] = owner.execute(
+            "select store_id, active_epoch from onecommit.store_status()"
+        ).fetchone()
+        for given in ({}, {"store_id": store_id}, {"epoch": epoch}):
+            with pytest.raises(StoreMismatch, match="ONECOMMIT_STORE_ID"):
+                await opened(replace(database, dsn=dsn), **given)
+        store = await opened(replace(database, dsn=dsn), store_id=store_id, epoch=epoch)
+        await store.close()
+        logins.drop()
+
+
 @pytest.mark.parametrize(
     ("settings", "error"),
     [({"store_id": uuid4()}, StoreMismatch), ({"epoch": 1}, EpochFenced)],
@@ -117,8 +135,8 @@ async def test_the_installed_version_decides(database, version, writer_min, erro
         connection.execute(
             "alter function onecommit.store_status() rename to installed_status;"
             " create function onecommit.store_status() returns table (store_id uuid, schema_version int,"
-            " active_epoch bigint, reader_min int, writer_min int) language sql as"
-            f" 'select store_id, {version}, active_epoch, 1, {writer_min} from onecommit.installed_status()'"
+            " active_epoch bigint, reader_min int, writer_min int, single_role boolean) language sql as"
+            f" 'select store_id, {version}, active_epoch, 1, {writer_min}, single_role from onecommit.installed_status()'"
         )
     if error is None:
         await (await opened(database)).close()

@@ -3,7 +3,14 @@
 from onecommit.calls.call import Call, Routine, Rows
 from onecommit.domain.store import StoreStatus
 
-_STATUS_COLUMNS = ("store_id", "schema_version", "active_epoch", "reader_min", "writer_min")
+_STATUS_COLUMNS = (
+    "store_id",
+    "schema_version",
+    "active_epoch",
+    "reader_min",
+    "writer_min",
+    "single_role",
+)
 
 STORE_STATUS = Routine("store_status", {}, _STATUS_COLUMNS)
 

@@ -15,3 +15,5 @@ class StoreStatus:
     active_epoch: Epoch | None
     reader_min: int
     writer_min: int
+    single_role: bool
+    """Whoever asked has the rights of the schema's owner."""

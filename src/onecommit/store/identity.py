@@ -27,6 +27,12 @@ def checked_epoch(status: StoreStatus, settings: StoreSettings) -> Epoch:
     if settings.epoch is not None and settings.epoch != status.active_epoch:
         raise EpochFenced("the runtime epoch of this process is not the active one")
     if settings.store_id is None or settings.epoch is None:
+        if not status.single_role:
+            raise StoreMismatch(
+                "this process does not say which store and epoch it is meant for",
+                remedy="Set ONECOMMIT_STORE_ID and ONECOMMIT_EPOCH as `onecommit epoch init` printed them; only a"
+                " login with the rights of the schema's owner may go without.",
+            )
         _warn_of_adoption(status.store_id, status.active_epoch)
     return status.active_epoch
 
