@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from onecommit.cli.demo import demo
+from onecommit.cli.doctor import doctor
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.lanes import lanes_commands
@@ -49,6 +50,7 @@ app.command()(demo)
 app.command()(worker)
 app.command()(migrate)
 app.command()(status)
+app.command()(doctor)
 app.add_typer(epoch_commands, name="epoch")
 app.add_typer(lanes_commands, name="lanes")
 app.add_typer(work_commands, name="work")

@@ -1,0 +1,31 @@
+"""What a check says: one thing that is wrong, and what an operator can do about it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from onecommit.schema.doctor.catalog import Catalog
+from onecommit.schema.doctor.expected import Expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One deviation; the remedy is a text, which the doctor never applies."""
+
+    subject: str
+    """The object, as PostgreSQL names it."""
+    problem: str
+    remedy: str
+    strict: bool = False
+    """Whether it is one in the strict profile only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A name and a pure verdict over what the catalog holds and what the package installs."""
+
+    name: str
+    looks_at: str
+    findings: Callable[[Catalog, Expected], Iterator[Finding]]
+
+
+REINSTALL = "Run `onecommit migrate --reinstall-routines` as the owner of the schema."
