@@ -8,6 +8,8 @@ from importlib import resources
 
 import psycopg
 
+from onecommit.schema.doctor import bodies
+
 ROUTINES = """
 select p.proname, p.prosecdef, p.prosrc, l.lanname, p.proconfig, pg_get_userbyid(p.proowner), p.oid::regprocedure::text,
        has_function_privilege('public', p.oid, 'execute'), replace(oidvectortypes(p.proargtypes), 'onecommit.', '@schema@.'),
@@ -15,7 +17,6 @@ select p.proname, p.prosecdef, p.prosrc, l.lanname, p.proconfig, pg_get_userbyid
 from pg_proc p join pg_language l on l.oid = p.prolang
 where p.pronamespace = 'onecommit'::regnamespace
 """
-CALLS = re.compile(r'"onecommit"\.(\w+)\s*\(')
 ADVISORY = re.compile(
     r'pg_(?:try_)?advisory_\w+\(\s*"onecommit"\.(?:lock_class\(\'"onecommit"\.(\w+)\'\)|(schema_lock_class)\(\))'
 )
@@ -63,7 +64,7 @@ class Routine:
     @cached_property
     def code(self) -> str:
         """The body without comments."""
-        return re.sub(r"--[^\n]*", "", self.body)
+        return bodies.without_comments(self.body)
 
     @property
     def own_locks(self) -> set[str]:
@@ -88,9 +89,7 @@ class Routine:
 
     @property
     def is_dynamic(self) -> bool:
-        return bool(
-            re.search(r"\bexecute\b|::regclass\s*\)", re.sub(r"'\"[^']*'::regclass", "", self.code))
-        )
+        return bodies.is_dynamic(self.body)
 
 
 class Catalog:
@@ -115,18 +114,13 @@ class Catalog:
             row["name"]: Routine(**row | {"config": row["config"] or []}) for row in rows
         }
         self.count = len(rows)
+        self.graph = bodies.call_graph(
+            {name: routine.body for name, routine in self.routines.items()}, "onecommit"
+        )
 
     def callees(self, name: str) -> set[str]:
         """Every routine that a call may reach, itself included."""
-        reached, waiting = set(), [name]
-        while waiting:
-            current = waiting.pop()
-            if current not in reached:
-                reached.add(current)
-                waiting += [
-                    c for c in CALLS.findall(self.routines[current].code) if c in self.routines
-                ]
-        return reached
+        return set(bodies.reached(name, self.graph))
 
     def locks(self, name: str) -> list[str]:
         """The advisory locks that a call may take, in the order of the protocol."""
