@@ -11,6 +11,7 @@ from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
 from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
+from onecommit.cli.provision import provision
 from onecommit.cli.scope import scope_commands
 from onecommit.cli.status import status
 from onecommit.cli.work import work_commands
@@ -51,6 +52,7 @@ app.command()(worker)
 app.command()(migrate)
 app.command()(status)
 app.command()(doctor)
+app.command()(provision)
 app.add_typer(epoch_commands, name="epoch")
 app.add_typer(lanes_commands, name="lanes")
 app.add_typer(work_commands, name="work")

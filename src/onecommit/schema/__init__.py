@@ -7,6 +7,7 @@ from onecommit.schema.grants import grants
 from onecommit.schema.lanes import add_lanes
 from onecommit.schema.lock import Patience
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
+from onecommit.schema.provision import Profile, provision
 from onecommit.schema.report import SchemaReport, SchemaState
 from onecommit.schema.script import script
 from onecommit.schema.status import status
@@ -16,6 +17,7 @@ __all__ = [
     "Bundle",
     "EpochReport",
     "Patience",
+    "Profile",
     "SchemaReport",
     "SchemaState",
     "add_lanes",
@@ -25,6 +27,7 @@ __all__ = [
     "grants",
     "initialize_epoch",
     "packaged_bundle",
+    "provision",
     "read_bundle",
     "rotate_epoch",
     "script",

@@ -24,24 +24,32 @@ def grants(
     checked_schema_name(schema)
     manifest = _manifest()
     tables = manifest.pop("tables")
-    known = {name for area in manifest.values() for r in area.values() for name in r["grants"]}
+    known = capabilities()
     statements = []
     for role, wanted in sorted(roles.items()):
-        capabilities = _checked(role, wanted, known - {"owner"})
+        chosen = _checked(role, wanted, known)
         routines = sorted(
             (name, entry["arguments"])
             for area in manifest.values()
             for name, entry in area.items()
-            if capabilities & set(entry["grants"])
+            if chosen & set(entry["grants"])
         )
         statements += [f"grant usage on schema {_quoted(schema)} to {_quoted(role)};"]
         statements += (
             f"grant execute on function {_signature(name, arguments, schema)} to {_quoted(role)};"
             for name, arguments in routines
         )
-        for capability in sorted(capabilities & tables.keys()):
+        for capability in sorted(chosen & tables.keys()):
             statements += _relations(tables[capability], role, schema)
     return "\n".join([*statements, ""])
+
+
+def capabilities() -> set[str]:
+    """The capabilities that a role can have."""
+    manifest = _manifest()
+    del manifest["tables"]
+    named = {name for area in manifest.values() for r in area.values() for name in r["grants"]}
+    return named - {"owner"}
 
 
 def _relations(tables: Mapping[str, list[str]], role: str, schema: str) -> Iterator[str]:
@@ -58,13 +66,13 @@ def _signature(name: str, arguments: str, schema: str) -> str:
 
 
 def _checked(role: str, wanted: Iterable[str], known: set[str]) -> set[str]:
-    capabilities = set(wanted)
-    if unknown := capabilities - known:
+    chosen = set(wanted)
+    if unknown := chosen - known:
         raise InvalidArgument(
             f"roles: {role} asks for {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}",
             field="roles",
         )
-    return capabilities
+    return chosen
 
 
 def _manifest() -> dict[str, Any]:
