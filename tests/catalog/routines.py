@@ -134,3 +134,9 @@ def capabilities() -> dict[str, dict]:
     areas = tomllib.loads(text)
     del areas["tables"]
     return {name: entry for area in areas.values() for name, entry in area.items()}
+
+
+def tables() -> dict[str, dict[str, list[str]]]:
+    """By capability the privileges on relations beside EXECUTE."""
+    text = resources.files("onecommit").joinpath("sql", "capabilities.toml").read_text()
+    return tomllib.loads(text)["tables"]

@@ -15,7 +15,9 @@ PrintOption = Annotated[
 RoleOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--role", metavar="CAPABILITY=NAME", help="Name the role of a capability; repeat it for more."
+        "--role",
+        metavar="CAPABILITY=NAME",
+        help="Name the role of a capability; repeat it for more.",
     ),
 ]
 ProfileOption = Annotated[

@@ -11,7 +11,9 @@ from onecommit.schema.naming import DEFAULT_SCHEMA, MAX_BYTES, checked_schema_na
 MIGRATOR = "migrator"
 EXECUTION = "execution"
 _REFUSED_NAMES = ("public", "none", "current_user", "current_role", "session_user")
-_REFUSED = re.compile(r"[\x00-\x1f\x7f$@\\]")  # the name also stands in literals and dollar-quoted bodies
+_REFUSED = re.compile(
+    r"[\x00-\x1f\x7f$@\\]"
+)  # the name also stands in literals and dollar-quoted bodies
 
 
 class Profile(StrEnum):
@@ -41,7 +43,7 @@ def provision(
     checked_schema_name(schema)
     profile = _checked_profile(profile)
     names = _names(roles or {}, profile)
-    parts = _strict(names, schema) if profile is Profile.STRICT else _single(names, schema)
+    parts = _strict(names, schema) if profile is Profile.STRICT else _single(names)
     return render("\n\n".join(["begin;", *parts, "commit;"]) + "\n", schema)
 
 
@@ -49,16 +51,18 @@ def _strict(names: Mapping[str, str], schema: str) -> Iterator[str]:
     groups = {c: name for c, name in sorted(names.items()) if c not in (MIGRATOR, EXECUTION)}
     yield _STRICT_HEAD
     yield from (_CREATE_ROLE.replace("@role@", _literal(name)) for _, name in sorted(names.items()))
-    yield _owners(_MEMBERSHIP + _SCHEMA + _DEFAULTS, names)
+    yield _owners(_MEMBERSHIP + _MEMBER_OF_MIGRATOR + _SCHEMA + _DEFAULTS, names)
     text = grants({name: [capability] for capability, name in groups.items()}, schema=schema)
     revokes = "\n".join(_REVOKE.replace("@role@", _quoted(name)) for name in groups.values())
     yield _owners(
-        _INSTALLED.replace("@body@", f"{_OWNERSHIP}\n{_DEFINERS}\n{_PRIVILEGES}\n{revokes}\n{text}"),
+        _INSTALLED.replace(
+            "@body@", f"{_OWNERSHIP}\n{_DEFINERS}\n{_PRIVILEGES}\n{revokes}\n{text}"
+        ),
         names,
     )
 
 
-def _single(names: Mapping[str, str], schema: str) -> Iterator[str]:
+def _single(names: Mapping[str, str]) -> Iterator[str]:
     yield _SINGLE_HEAD
     yield _CREATE_ROLE.replace("@role@", _literal(names[MIGRATOR]))
     yield _owners(_MEMBER_OF_MIGRATOR + _SCHEMA, names)
@@ -72,11 +76,15 @@ def _names(roles: Mapping[str, str], profile: Profile) -> dict[str, str]:
     names = {each: roles.get(each, f"onecommit_{each}") for each in known}
     for capability, name in names.items():
         if not name or len(name.encode()) > MAX_BYTES or _REFUSED.search(name):
-            raise _refused(f"{capability}: a name has 1 to {MAX_BYTES} bytes, without '$', '@' and backslash")
+            raise _refused(
+                f"{capability}: a name has 1 to {MAX_BYTES} bytes, without '$', '@' and backslash"
+            )
         if name.lower() in _REFUSED_NAMES or name.lower().startswith("pg_"):
             raise _refused(f"{capability}: choose a role of its own, not one of PostgreSQL's")
     if len(set(names.values())) < len(names):
-        raise _refused("each capability needs a role of its own; a login can be a member of several")
+        raise _refused(
+            "each capability needs a role of its own; a login can be a member of several"
+        )
     return names
 
 
@@ -143,8 +151,7 @@ end $provision$;
 """
 
 # The migrator replaces the definers, so it is a member of their owner; nobody else is.
-_MEMBERSHIP = (
-    """\
+_MEMBERSHIP = """\
 do $provision$
 begin
     if exists (select from pg_roles where rolname = '@execution@' and rolcanlogin) then
@@ -156,8 +163,6 @@ begin
 end $provision$;
 grant "@execution@" to "@migrator@";
 """
-    + _MEMBER_OF_MIGRATOR
-)
 
 _SCHEMA = """
 do $provision$
