@@ -1,5 +1,6 @@
 """One role owns the tables; what runs as its owner runs as a role that can do nothing else."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from onecommit.schema.doctor.catalog import Catalog
@@ -13,25 +14,25 @@ def _findings(catalog: Catalog, _: Expected) -> Iterator[Finding]:
     for name in sorted(catalog.execution_owners):
         if name in catalog.roles:
             yield from _unbounded(catalog.roles[name], catalog.owner)
+    yield from _bounds(catalog)
 
 
 def _strangers(catalog: Catalog) -> Iterator[Finding]:
-    owned = [(r.name, r.owner) for r in catalog.relations if not r.is_owned]
-    owned += [(other.name, other.owner) for other in catalog.others if other.owner is not None]
-    owned += [
-        (r.signature, r.owner)
-        for r in catalog.routines
-        if not r.is_definer and r.owner not in catalog.owners
+    owned = [
+        (relation.name, relation.owner) for relation in catalog.relations if not relation.is_owned
     ]
-    if len(catalog.execution_owners) > 1:
-        owned += [(r.signature, r.owner) for r in catalog.routines if r.is_definer]
-    for name, owner in owned:
-        if owner != catalog.owner:
-            yield Finding(
-                subject=name,
-                problem=f"belongs to {owner}, who can change it, while the schema belongs to {catalog.owner}",
-                remedy=f"Look at it, then give it to {catalog.owner} with ALTER … OWNER TO.",
-            )
+    owned += [(other.name, other.owner) for other in catalog.others if other.owner is not None]
+    owned += [(r.signature, r.owner) for r in catalog.routines if not r.is_definer]
+    definers = [(r.signature, r.owner) for r in catalog.routines if r.is_definer]
+    usual = Counter(owner for _, owner in definers).most_common(1)
+    for right, objects in ((catalog.owner, owned), (usual[0][0] if usual else "", definers)):
+        for name, owner in objects:
+            if owner != right:
+                yield Finding(
+                    subject=name,
+                    problem=f"belongs to {owner}, who can change it, and what is like it to {right}",
+                    remedy=f"Look at it, then give it to {right} with ALTER … OWNER TO.",
+                )
 
 
 def _unbounded(role: RoleRow, schema_owner: str) -> Iterator[Finding]:
@@ -60,6 +61,35 @@ def _unbounded(role: RoleRow, schema_owner: str) -> Iterator[Finding]:
             remedy="Have a bounded execution owner for these routines.",
             strict=True,
         )
+
+
+def _bounds(catalog: Catalog) -> Iterator[Finding]:
+    """An execution owner beside the schema's: nobody else can become it, and it makes and grants nothing."""
+    bounded = catalog.execution_owners - {catalog.owner}
+    for membership in catalog.memberships:
+        if membership.role in bounded and membership.member != catalog.owner:
+            yield Finding(
+                subject=membership.role,
+                problem=f"can be reached by its member {membership.member}",
+                remedy=f"revoke {membership.role} from {membership.member};",
+                strict=True,
+            )
+        if membership.member in bounded:
+            yield Finding(
+                subject=membership.member,
+                problem=f"is a member of {membership.role}, and routines run with its rights",
+                remedy=f"revoke {membership.role} from {membership.member};",
+                strict=True,
+            )
+    for grant in catalog.grants:
+        if grant.grantee in bounded and (grant.grantable or grant.privilege == "CREATE"):
+            what = f"may grant {grant.privilege} on" if grant.grantable else "can make objects in"
+            yield Finding(
+                subject=grant.object,
+                problem=f"{grant.grantee} {what} it",
+                remedy=f"revoke {grant.privilege.lower()} on this {grant.kind} from {grant.grantee}, and grant it without the option.",
+                strict=True,
+            )
 
 
 CHECK = Check(
