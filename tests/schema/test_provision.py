@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
 from onecommit.errors import InvalidArgument
+from onecommit.schema.bundle import Migration, Routine
 
 from tests.catalog.routines import capabilities
 from tests.clusters import Cluster, Database
@@ -208,6 +210,51 @@ def test_an_upgrade_keeps_owners_and_grants(strict: Provisioned):
     )
     assert strict.apply(reinstall_routines=True).routines_installed
     assert objects(strict) == before
+
+
+@pytest.mark.pg
+def test_a_new_version_works_before_its_roles_are_provisioned_and_is_bounded_after(
+    postgres: Cluster,
+):
+    """A definer that meets a new table can use it at once; a new definer gets its owner with the roles."""
+    old = schema.packaged_bundle()
+    table = 'create table "@schema@".later (n integer);\n'
+    head = 'create or replace function "@schema@".{}() returns bigint language sql security definer'
+    head += " set search_path = pg_catalog, pg_temp"
+    body = ' as $$ select count(*) from "@schema@".later $$;\n'
+    routines = [
+        Routine(area="store", name=name, text=head.format(name) + body)
+        for name in ("mine", "yours")
+    ]
+    first = replace(old, routines=(*old.routines, routines[0]), routines_sha256="1" * 64)
+    later = Migration(version=old.version + 1, name="later", text=table, sha256="3" * 64)
+    second = replace(
+        first,
+        migrations=(*old.migrations, later),
+        routines=(*old.routines, *routines),
+        routines_sha256="2" * 64,
+    )
+    with strict_store(postgres) as store:
+        store.apply(bundle=first)
+        store.admin.execute(store.text)
+        store.admin.execute(f"grant execute on function onecommit.mine() to {store.role('reader')}")
+        before = set(map(str, objects(store)))
+        store.apply(bundle=second)
+        assert before <= set(map(str, objects(store)))
+        assert store.admin.execute(PUBLIC).fetchall() == []
+        with psycopg.connect(store.login("reader"), autocommit=True) as reader:
+            assert reader.execute("select onecommit.mine()").fetchone() == (0,)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute("select onecommit.yours()")
+        owners = "select proname, pg_get_userbyid(proowner) from pg_proc where proname in ('mine', 'yours')"
+        assert dict(store.admin.execute(owners).fetchall()) == {
+            "mine": store.role("execution"),
+            "yours": store.role("migrator"),
+        }
+        store.admin.execute(store.text)
+        assert set(dict(store.admin.execute(owners).fetchall()).values()) == {
+            store.role("execution")
+        }
 
 
 @pytest.mark.pg
