@@ -1,4 +1,4 @@
-"""Enqueue jobs from 32 tasks at once, each job committed on its own."""
+"""Enqueue jobs from 32 tasks at once, each waiting for the commit of its job."""
 
 from __future__ import annotations
 

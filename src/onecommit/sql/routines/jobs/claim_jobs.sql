@@ -13,6 +13,7 @@ declare
     v_lanes "@schema@".lane[];
     v_lane "@schema@".lane;
     v_claim record;
+    v_mark bigint;
     v_left integer := p_limit;
     v_busy boolean := false;
     v_pending boolean := false;
@@ -34,9 +35,6 @@ begin
         or pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".worker'), hashint8(p_worker)) is null then
         perform "@schema@".refuse_dead();     -- a worker that is null
     end if;
-    if p_sleep is not null then
-        perform "@schema@".mark_sleeper(p_queue, p_sleep);
-    end if;
     -- A new statement: what the locks' last holders committed is visible from here on.
     select exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}'),
            (select q.paused from "@schema@".queue q where q.queue = p_queue),
@@ -45,6 +43,17 @@ begin
     from "@schema@".worker w where w.worker = p_worker and w.ended_at is null;
     if not found then
         perform "@schema@".refuse_dead();
+    end if;
+    -- After p_sleep = true, an enqueue into the queue notifies for ten seconds unless a woken worker passes false. Set before
+    -- the look: a producer that read the mark earlier has drawn its number earlier, so the claim answers 'pending' and the
+    -- worker does not sleep.
+    if p_sleep is not null then
+        v_mark := case when p_sleep then (extract(epoch from clock_timestamp()) * 1000)::bigint + 10000 else 0 end;
+        foreach v_lane in array v_lanes loop
+            if pg_sequence_last_value(v_lane.sleeper_seq) is distinct from v_mark then
+                v_mark := setval(v_lane.sleeper_seq, v_mark, true);
+            end if;
+        end loop;
     end if;
     if v_again then
         return query select a.* from "@schema@".adopt_claim(p_worker, p_request) a;
