@@ -3,15 +3,21 @@
 import json
 from collections.abc import Iterator
 
+import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
-from tests.clusters import Cluster
+from onecommit import schema
+
+from tests.clusters import Cluster, Database
 from tests.doctor.examinations import COMPLETE_JOB, patient, told
 from tests.doctor.test_command import run
-from tests.schema.provisioned import Provisioned, strict_store
+from tests.schema.provisioned import PASSWORD, Provisioned, roles_in, strict_store
 
 pytestmark = pytest.mark.pg
 
+INHERIT_OPTION_SINCE = 16
 # {0} is the bounded owner, {1} the migrator, {2} the producer.
 BREAKS = [
     (["alter role {0} login"], "{0} can log in"),
@@ -71,3 +77,32 @@ def test_a_definer_that_goes_back_to_the_migrator_is_named(strict: Provisioned):
         lines = told(store.examine())
     assert len(lines) == 1
     assert lines[0].startswith("ownership: complete_job("), lines
+
+
+def test_an_administrator_is_no_runtime(postgres: Cluster, empty_database: Database):
+    """On a managed server who makes the roles is no superuser, and from PostgreSQL 16 on administers each of them."""
+    with roles_in(empty_database) as store:
+        admin = sql.Identifier(f"admin_{empty_database.name}")
+        database = sql.Identifier(empty_database.name)
+        store.admin.execute(
+            sql.SQL("create role {} createrole login password {}").format(admin, PASSWORD)
+        )
+        store.admin.execute(sql.SQL("grant create on database {} to {}").format(database, admin))
+        dsn = make_conninfo(
+            empty_database.dsn, user=f"admin_{empty_database.name}", password=PASSWORD
+        )
+        with psycopg.connect(dsn, autocommit=True) as administrator:
+            administrator.execute(store.text)
+            store.apply()
+            schema.initialize_epoch(store.migrator_dsn, actor="tests", reason="strict")
+            administrator.execute(store.text)
+        with patient(store.admin) as sound:
+            assert told(sound.examine(strict=True)) == []
+        with patient(store.admin) as broken:
+            # Without the option an administrator's membership stays one for administering.
+            option = " with inherit true" if postgres.major >= INHERIT_OPTION_SINCE else ""
+            broken.do(f"grant {store.role('producer')} to admin_{empty_database.name}{option}")
+            lines = told(broken.examine())
+        assert any(
+            f"can become {store.role('migrator')}, an owner of the store" in line for line in lines
+        ), lines

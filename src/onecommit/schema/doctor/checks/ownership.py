@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from onecommit.schema.doctor.catalog import Catalog
 from onecommit.schema.doctor.expected import Expected
 from onecommit.schema.doctor.finding import Check, Finding
-from onecommit.schema.doctor.rows import RoleRow
+from onecommit.schema.doctor.rows import MembershipRow, RoleRow
 
 
 def _findings(catalog: Catalog, _: Expected) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def _bounds(catalog: Catalog) -> Iterator[Finding]:
     """An execution owner beside the schema's: nobody else can become it, and it makes and grants nothing."""
     bounded = catalog.execution_owners - {catalog.owner}
     for membership in catalog.memberships:
-        if membership.role in bounded and membership.member != catalog.owner:
+        if membership.role in bounded and not _may_be_member(membership, catalog):
             yield Finding(
                 subject=membership.role,
                 problem=f"can be reached by its member {membership.member}",
@@ -90,6 +90,15 @@ def _bounds(catalog: Catalog) -> Iterator[Finding]:
                 remedy=f"revoke {grant.privilege.lower()} on this {grant.kind} from {grant.grantee}, and grant it without the option.",
                 strict=True,
             )
+
+
+def _may_be_member(membership: MembershipRow, catalog: Catalog) -> bool:
+    """The schema's owner, who replaces routines; and who made the role, from PostgreSQL 16 on, to administer it only."""
+    if membership.member == catalog.owner:
+        return True
+    member = catalog.roles.get(membership.member)
+    uses = membership.inherits or membership.sets
+    return member is not None and member.creates_roles and not uses
 
 
 CHECK = Check(

@@ -36,10 +36,11 @@ def _granted(catalog: Catalog, name: str) -> bool:
 
 
 def _runtime_roles(catalog: Catalog) -> set[str]:
-    """Who has a grant in the schema, and the members of such roles, by whatever path; the owners are no runtime."""
+    """Who has a grant in the schema, and who inherits or may take it; neither owners nor mere administrators of roles."""
     members = defaultdict(set)
     for membership in catalog.memberships:
-        members[membership.role].add(membership.member)
+        if membership.inherits or membership.sets:
+            members[membership.role].add(membership.member)
     waiting = {g.grantee for g in catalog.grants if g.grantee != "PUBLIC"} - catalog.owners
     found: set[str] = set()
     while waiting:
