@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from onecommit import schema
 from onecommit.errors import InvalidArgument
 from onecommit.schema.bundle import Migration, Routine
+from onecommit.schema.lock import migration_lock
 
 from tests.catalog.routines import capabilities
 from tests.clusters import Cluster, Database
@@ -142,6 +143,19 @@ def test_it_can_be_run_again(strict: Provisioned):
     """Owners, grants, policies, default privileges and memberships stay as they are."""
     before = objects(strict)
     strict.admin.execute(strict.text)
+    assert objects(strict) == before
+
+
+@pytest.mark.pg
+def test_it_gives_way_to_a_migration_that_runs(strict: Provisioned):
+    """And says so soon, with nothing done."""
+    before = objects(strict)
+    lock = migration_lock("onecommit")
+    with psycopg.connect(strict.migrator_dsn, autocommit=True) as migrator:
+        migrator.execute("select pg_advisory_lock(%s)", (lock.key[0],))
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            strict.admin.execute(strict.text)
+        strict.admin.rollback()
     assert objects(strict) == before
 
 

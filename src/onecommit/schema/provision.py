@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from onecommit.errors import InvalidArgument
 from onecommit.schema.grants import capabilities, grants
+from onecommit.schema.lock import migration_lock
 from onecommit.schema.naming import DEFAULT_SCHEMA, MAX_BYTES, checked_schema_name, render
 
 MIGRATOR = "migrator"
@@ -31,7 +32,8 @@ def provision(
 ) -> str:
     """One transaction of SQL that creates the roles, and gives each what its capability needs and nothing else.
 
-    Run it before the first migration and after each one: a second run changes nothing. It sets no password and lets
+    Run it before the first migration and after each one: a second run changes nothing. It waits two seconds for a lock, then
+    fails and has changed nothing. It sets no password and lets
     nobody log in. The same arguments give the same text; no connection is needed.
 
     Args:
@@ -43,8 +45,9 @@ def provision(
     checked_schema_name(schema)
     profile = _checked_profile(profile)
     names = _names(roles or {}, profile)
-    parts = _strict(names, schema) if profile is Profile.STRICT else _single(names)
-    return render("\n\n".join(["begin;", *parts, "commit;"]) + "\n", schema)
+    head, *parts = _strict(names, schema) if profile is Profile.STRICT else _single(names)
+    settled = _SETTLED.replace("@lock@", str(migration_lock(schema).key[0]))
+    return render("\n\n".join([head, "begin;", settled, *parts, "commit;"]) + "\n", schema)
 
 
 def _strict(names: Mapping[str, str], schema: str) -> Iterator[str]:
@@ -115,18 +118,24 @@ def _literal(name: str) -> str:
     return "'" + name.replace("'", "''") + "'"
 
 
+# Who waits for a table would hold up everybody behind; a migration that runs is not met half-way.
+_SETTLED = """\
+set local search_path = pg_catalog, pg_temp;
+set local client_min_messages = warning;
+set local lock_timeout = '2s';
+do $provision$
+begin
+    perform pg_advisory_xact_lock(@lock@);
+end $provision$;"""
+
 _STRICT_HEAD = """\
 -- Roles of Onecommit, strict profile, schema "@schema@". Run it over a direct connection as a superuser, or as a role with
 -- CREATEROLE that may create schemas here; before the first migration, and again after each one.
--- Every role is a NOLOGIN group: create the logins yourself and make each a member of what it needs.
-set local search_path = pg_catalog, pg_temp;
-set local client_min_messages = warning;"""
+-- Every role is a NOLOGIN group: create the logins yourself and make each a member of what it needs."""
 
 _SINGLE_HEAD = """\
 -- Role of Onecommit, single profile, schema "@schema@". NOT STRICT: the login that runs jobs owns the store, so whoever
--- has its password may read, change and drop everything. For development; production takes the strict profile.
-set local search_path = pg_catalog, pg_temp;
-set local client_min_messages = warning;"""
+-- has its password may read, change and drop everything. For development; production takes the strict profile."""
 
 _CREATE_ROLE = """\
 do $provision$
