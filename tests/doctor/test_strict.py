@@ -1,6 +1,8 @@
 """What `onecommit provision` makes is the strict profile; whatever takes it back is named."""
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 
 import psycopg
@@ -10,9 +12,10 @@ from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
 
+from tests.chaos.processes import ROOT
 from tests.clusters import Cluster, Database
 from tests.doctor.examinations import COMPLETE_JOB, patient, told
-from tests.doctor.test_command import run
+from tests.doctor.test_command import ONECOMMIT, run
 from tests.schema.provisioned import PASSWORD, Provisioned, roles_in, strict_store
 
 pytestmark = pytest.mark.pg
@@ -106,3 +109,42 @@ def test_an_administrator_is_no_runtime(postgres: Cluster, empty_database: Datab
         assert any(
             f"can become {store.role('migrator')}, an owner of the store" in line for line in lines
         ), lines
+
+
+def work(store: Provisioned, *members: str) -> subprocess.CompletedProcess[str]:
+    """A worker that runs the queues empty under a login of its own, if it may start."""
+    command = [
+        ONECOMMIT,
+        "worker",
+        "tests.chaos.application:app",
+        "--queue",
+        "none",
+        "--once",
+        "--strict",
+    ]
+    [(store_id, epoch)] = store.admin.execute(
+        "select store_id, active_epoch from onecommit.store_status()"
+    ).fetchall()
+    env = os.environ | {
+        "ONECOMMIT_DSN": store.login(*members),
+        "ONECOMMIT_STORE_ID": str(store_id),
+        "ONECOMMIT_EPOCH": str(epoch),
+    }
+    return subprocess.run(
+        command, env=env, cwd=ROOT, text=True, capture_output=True, check=False, timeout=90
+    )
+
+
+def test_a_worker_starts_strictly_only_in_a_strict_store(strict: Provisioned):
+    """It ends before it registers, and names what it found; with the finding gone it runs."""
+    strict.admin.execute("alter table onecommit.work disable row level security")
+    try:
+        refused = work(strict, "executor", "maintenance")
+        assert refused.returncode == 78, refused.stderr
+        assert "row_security: work has row-level security switched off" in refused.stderr
+        assert "onecommit doctor --strict" in refused.stderr
+        assert strict.admin.execute("select from onecommit.worker").fetchall() == []
+    finally:
+        strict.admin.execute("alter table onecommit.work enable row level security")
+    ran = work(strict, "executor", "maintenance")
+    assert ran.returncode == 0, ran.stderr

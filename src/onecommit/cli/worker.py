@@ -104,6 +104,10 @@ MetricsPortOption = Annotated[
 MetricsHostOption = Annotated[
     str, typer.Option("--metrics-host", help="The interface for --metrics-port.")
 ]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Start only if `onecommit doctor --strict` has nothing to say."),
+]
 SupervisedOption = Annotated[bool, typer.Option("--supervised", hidden=True)]
 
 
@@ -122,6 +126,7 @@ class _Choices:
     shared_pool: int | None
     metrics_port: int | None
     metrics_host: str
+    strict: bool
 
     def settings(self, app: App) -> WorkerSettings:
         """The settings of the worker, with the App's own queues if none is named."""
@@ -166,13 +171,14 @@ def worker(
     shared_pool: SharedPoolOption = None,
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = "127.0.0.1",
+    strict: StrictOption = False,
     supervised: SupervisedOption = False,
 ) -> None:
     """Claim and run jobs until SIGTERM or Ctrl-C; the second signal ends running jobs at once.
 
     Exit codes: 0 after a complete drain, 1 if jobs were left to rescue, 69 if the server does not
     answer at the start, 78 if the schema, the store, the epoch or the metrics' port does not fit this
-    process.
+    process, or the store is not strict where that is asked for.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     choices = _Choices(
@@ -187,6 +193,7 @@ def worker(
         shared_pool=shared_pool,
         metrics_port=metrics_port,
         metrics_host=metrics_host,
+        strict=strict,
     )
     if processes > 1:
         raise typer.Exit(_supervise(processes, choices))
@@ -266,6 +273,8 @@ async def _work(app: App, choices: _Choices) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.request_stop)
     try:
+        if choices.strict:
+            await asyncio.to_thread(_require_strict, app)
         await worker.start()
         if choices.once:
             await _drain_unless_stopped(worker)
@@ -276,6 +285,12 @@ async def _work(app: App, choices: _Choices) -> int:
         return _refused(error, EXIT_UNAVAILABLE)
     finally:
         await app.close()
+
+
+def _require_strict(app: App) -> None:
+    from onecommit.schema.doctor import require_strict
+
+    require_strict(app.settings.dsn, schema=app.settings.schema)
 
 
 async def _drain_unless_stopped(worker: Worker) -> None:

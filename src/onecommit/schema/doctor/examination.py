@@ -1,5 +1,6 @@
 """Look at everything, change nothing."""
 
+from onecommit.errors import SchemaInconsistent
 from onecommit.schema.bundle import Bundle, packaged_bundle
 from onecommit.schema.doctor.catalog import Catalog, read_catalog
 from onecommit.schema.doctor.checks import CHECKS
@@ -25,6 +26,19 @@ def examine(
     with open_connection(dsn) as connection:
         catalog = read_catalog(connection, schema)
     return judge(catalog, bundle or packaged_bundle(), strict=strict)
+
+
+def require_strict(dsn: str = "", *, schema: str = DEFAULT_SCHEMA) -> None:
+    """Raise SchemaInconsistent unless the store is sound, strict and seen whole; as `examine` otherwise."""
+    report = examine(dsn, schema=schema, strict=True)
+    problems = [f"{name}: {finding.subject} {finding.problem}" for name, finding in report.findings]
+    problems += [f"not seen: {text}" for text in report.unseen]
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise SchemaInconsistent(
+            f"the store is not the strict one that was asked for: {problems[0]}{more}",
+            remedy="Run `onecommit doctor --strict` for all findings and what to do about them.",
+        )
 
 
 def judge(catalog: Catalog, bundle: Bundle, *, strict: bool) -> DoctorReport:
