@@ -1,10 +1,16 @@
 -- Guarantee: p_count more lanes stand in the pool; returns how many are free. Owner only: it runs DDL, so it is no
--- definer. Locks: the pool. Raises 22023.
+-- definer. Locks: the pool. Raises 22023, 42501.
 create or replace function "@schema@".add_lanes(p_count integer) returns integer
 language plpgsql as $$
 declare
     v_first integer;
 begin
+    -- Another role's sequences would lack the grants of the owner's default privileges, and a fence that may not be read
+    -- is null from PostgreSQL 17 on.
+    if current_user <> (select pg_get_userbyid(c.relowner) from pg_class c where c.oid = '"@schema@".lane'::regclass) then
+        raise exception 'lanes are added by the owner of the schema' using errcode = '42501',
+            hint = 'Connect as the owner, or SET ROLE to it.';
+    end if;
     perform pg_advisory_xact_lock("@schema@".lock_class('"@schema@".lane'), -1);
     select max(l.lane) + 1 into v_first from "@schema@".lane l;
     if p_count is null or p_count < 1 or v_first + p_count > 1024 then
