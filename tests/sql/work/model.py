@@ -75,7 +75,6 @@ class Model:
         code = self.prologue(epoch)
         if code not in (None, "ASDUR113"):
             return refused(code), None
-        self.generation = self.generation or 1
         by_command = self._known("command_id", request)
         by_key = self._known("idempotency_key", request)
         found = by_command or by_key
@@ -86,6 +85,7 @@ class Model:
             return (Answer("duplicate"), found) if same else (refused("ASDUR102"), None)
         if request.deadline is not None and request.deadline <= self.now:
             return refused("ASDUR121"), None
+        self.generation = self.generation or 1
         return Answer("accepted"), None
 
     def _known(self, identity: str, request: WorkRequest) -> Item | None:

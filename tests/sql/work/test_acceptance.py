@@ -169,6 +169,8 @@ def test_a_deadline_that_has_come_is_refused_and_equality_is_closed(
     stop_clock(engine, NOON)
     row = accept(engine, request(deadline=NOON + timedelta(microseconds=microseconds)))
     assert row.code == code
+    # What is refused leaves nothing, not even the scope that it would have been the first in.
+    assert engine.value("select count(*) from onecommit.scope") == (0 if code else 1)
 
 
 def test_first_use_creates_the_scope_with_the_transaction(engine: Engine):

@@ -44,13 +44,15 @@ begin
     code := "@schema@".enter_acceptance(p_scope_id, p_store_id, p_epoch);
     <<decided>>
     begin
-        exit decided when code is not null;
+        exit decided when code <> 'ASDUR113';
         v_now := "@schema@".store_now();
         v_refusal := case
             when p_deadline <= v_now then 'ASDUR121'
             when p_exit_aware and "@schema@".lacks_exit_workers(p_contract_name, p_contract_version) then 'ASDUR119'
         end;
         if v_refusal is null then
+            v_done := code is null or "@schema@".create_scope(p_scope_id, v_now);
+            code := null;
             insert into "@schema@".work (
                 scope_id, command_id, idempotency_key, contract_name, contract_version, exit_aware, codec, classification,
                 retention_id, payload_sha256, safety, retry_algorithm, max_attempts, max_elapsed_us, initial_delay_us,
@@ -87,6 +89,7 @@ begin
             code := case when v_found.outcome is null then coalesce(v_refusal, 'ASDUR102') else 'ASDUR102' end;
             exit decided;
         end if;
+        code := null;
         outcome := 'duplicate';
         work_id := (v_found.work).work_id;
         activity_id := (v_found.work).activity_id;
