@@ -7,7 +7,7 @@ declare
 begin
     -- Another role's sequences would lack the grants of the owner's default privileges, and a fence that may not be read
     -- is null from PostgreSQL 17 on.
-    if current_user <> (select pg_get_userbyid(c.relowner) from pg_class c where c.oid = '"@schema@".lane'::regclass) then
+    if current_user <> (select pg_get_userbyid(c.relowner) from pg_catalog.pg_class c where c.oid = '"@schema@".lane'::regclass) then
         raise exception 'lanes are added by the owner of the schema' using errcode = '42501',
             hint = 'Connect as the owner, or SET ROLE to it.';
     end if;
