@@ -18,6 +18,12 @@ NOTHING = (
 LATE = "create or replace function onecommit.store_now() returns timestamptz language sql volatile parallel safe as 'select now()'"
 RESTRICTIVE = "create policy owner_select on onecommit.work as restrictive for select to current_user using (true)"
 NARROWED = "create trigger guard_work before update of state on onecommit.work for each row execute function onecommit.guard_work()"
+ADOPTED = [
+    "create table public.other (slot smallint) partition by list (slot)",
+    "alter table onecommit.completion detach partition onecommit.completion_4",
+    "alter table onecommit.completion_4 set schema public",
+    "create table onecommit.completion_4 partition of public.other for values in (4)",
+]
 SWAPPED = [
     "alter table onecommit.ready detach partition onecommit.ready_1",
     "alter table onecommit.ready detach partition onecommit.ready_2",
@@ -78,6 +84,7 @@ BREAKS = [
     ("triggers", ["alter table onecommit.lane disable trigger all"], "lane.RI_ConstraintTrigger"),
     ("triggers", ["create rule away as on delete to onecommit.progress do instead nothing"], "progress.away a rule rewrites"),
     ("ring", ["alter table onecommit.completion detach partition onecommit.completion_4"], "completion_4 is detached"),
+    ("ring", ADOPTED, "completion_4 is attached to public.other, not to completion"),
     ("ring", SWAPPED, "ready_1 holds another slot than 1"),
     ("ring", ["alter table onecommit.claim_5 set unlogged"], "claim_5 is not an ordinary logged table"),
     ("ring objects", ["alter table onecommit.claim_5 rename to claim_old"], "claim_5 is missing"),
