@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 import pytest
@@ -153,11 +154,23 @@ class Stress:
             self.complete_job(engine, attempt, commits=dice.random() < 0.75)
         if others:
             outcome = dice.choice(["retried", "snoozed", "discarded"])
-            verdicts = again(engine.finish, others, outcome, lock=dice.random() < 0.5)
+            verdicts = self.insist(engine.finish, others, outcome, lock=dice.random() < 0.5)
             if outcome == "discarded":
                 self.end(others, verdicts)
         if attempts:
-            self.end(attempts, again(engine.complete, attempts))
+            self.end(attempts, self.insist(engine.complete, attempts))
+
+    def insist(
+        self, call: Callable, attempts: list[Attempt], *args: Any, **options: Any
+    ) -> list[str]:
+        """What became of each; one that is busy, because it is just being evacuated, is asked about again."""
+        verdicts = again(call, attempts, *args, **options)
+        while busy := [place for place, verdict in enumerate(verdicts) if verdict == "busy"]:
+            self.ledger.wait_for_change(0.01)
+            repeated = again(call, [attempts[place] for place in busy], *args, **options)
+            for place, verdict in zip(busy, repeated, strict=True):
+                verdicts[place] = verdict
+        return verdicts
 
     def complete_job(self, engine: Engine, attempt: Attempt, *, commits: bool) -> None:
         """A caller's row and its job's completion; a rolled back one is tried again."""

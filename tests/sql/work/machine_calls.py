@@ -30,6 +30,8 @@ class Calls:
             engine.sql("set synchronous_commit = off")
         works.store.observer.execute("set synchronous_commit = off")
         works.store.observer.execute("set enable_seqscan = off")
+        # Debian's 15 compiles what it deems dear, at each step.
+        works.store.observer.execute("set jit = off")
 
     @property
     def epoch(self) -> int:

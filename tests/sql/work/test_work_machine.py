@@ -87,6 +87,7 @@ def broken(works: Works, routine: str, guard: str, instead: str) -> Iterator[Non
         works.store.observer.execute(whole)
 
 
+@pytest.mark.timeout(300)
 def test_the_store_follows_the_text(works: Works):
     """Every operation in any order answers as the text says, and the rows are what it says."""
     run(works, **USUAL)
