@@ -204,7 +204,9 @@ class AsyncWorks:
         )
         store = await self._stores.async_store()
         return await store.run(
-            work_commands.retry_safe(command, work_id, revision=revision, epoch=store.epoch)
+            work_commands.at_revision(
+                work_commands.RETRY_SAFE, command, work_id, revision=revision, epoch=store.epoch
+            )
         )
 
     async def release(
@@ -223,7 +225,13 @@ class AsyncWorks:
         )
         store = await self._stores.async_store()
         return await store.run(
-            work_commands.release_recovery(command, work_id, revision=revision, epoch=store.epoch)
+            work_commands.at_revision(
+                work_commands.RELEASE_RECOVERY,
+                command,
+                work_id,
+                revision=revision,
+                epoch=store.epoch,
+            )
         )
 
     async def release_all(

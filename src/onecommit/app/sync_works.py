@@ -205,7 +205,9 @@ class SyncWorks:
         )
         store = self._stores.sync_store()
         return store.run(
-            work_commands.retry_safe(command, work_id, revision=revision, epoch=store.epoch)
+            work_commands.at_revision(
+                work_commands.RETRY_SAFE, command, work_id, revision=revision, epoch=store.epoch
+            )
         )
 
     def release(
@@ -224,7 +226,13 @@ class SyncWorks:
         )
         store = self._stores.sync_store()
         return store.run(
-            work_commands.release_recovery(command, work_id, revision=revision, epoch=store.epoch)
+            work_commands.at_revision(
+                work_commands.RELEASE_RECOVERY,
+                command,
+                work_id,
+                revision=revision,
+                epoch=store.epoch,
+            )
         )
 
     def release_all(

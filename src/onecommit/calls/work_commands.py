@@ -96,18 +96,12 @@ def cancel_work(command: Command, work_id: int, *, epoch: int) -> Call[CommandRe
     return Call(CANCEL_WORK, arguments, _read_result)
 
 
-def retry_safe(command: Command, work_id: int, *, revision: int, epoch: int) -> Call[CommandResult]:
-    """Try Work once more whose class allows it."""
-    arguments = (*_work(command, work_id), str(revision), *_who(command, epoch))
-    return Call(RETRY_SAFE, arguments, _read_result)
-
-
-def release_recovery(
-    command: Command, work_id: int, *, revision: int, epoch: int
+def at_revision(
+    routine: Routine, command: Command, work_id: int, *, revision: int, epoch: int
 ) -> Call[CommandResult]:
-    """Let Work of an older epoch go on."""
+    """Try Work once more, or let Work of an older epoch go on: `routine` says which."""
     arguments = (*_work(command, work_id), str(revision), *_who(command, epoch))
-    return Call(RELEASE_RECOVERY, arguments, _read_result)
+    return Call(routine, arguments, _read_result)
 
 
 def resolve_work(

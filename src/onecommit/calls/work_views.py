@@ -10,7 +10,7 @@ from onecommit.calls.literals import boolean, optional_text, text_array
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_view import PermitView, ScopeView, WorkHistoryEntry, WorkView
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 _VIEW = tuple("scope_id" if name == "scope" else name for name in WorkView.__struct_fields__)
 
@@ -78,7 +78,7 @@ def get_scope(scope: str) -> Call[ScopeView | None]:
 
 
 def _read(kind: type[T], rows: Rows) -> list[T]:
-    names = kind.__struct_fields__  # type: ignore[attr-defined]
+    names = kind.__struct_fields__
     return [_view(kind, names, row) for row in rows]
 
 
