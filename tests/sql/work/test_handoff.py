@@ -125,6 +125,13 @@ def completed(works: Works, runtime: Runtime) -> Any:
     return claimed
 
 
+def purged(works: Works, runtime: Runtime) -> Any:
+    works.clock.stop()
+    claimed = completed(works, runtime)
+    assert works.purge(before=works.clock.now + SECOND) == 1
+    return claimed
+
+
 def canceled(works: Works, runtime: Runtime) -> Any:
     claimed = admitted(works, runtime)
     works.operator().cancel(claimed.work_id)
@@ -141,6 +148,7 @@ REFUSALS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (unpermitted, {}, "ASDUR116"),
     (unadmitted, {}, "ASDUR116"),
     (completed, {}, "ASDUR110"),
+    (purged, {}, "ASDUR110"),
     (canceled, {}, "ASDUR116"),
     (disabled, {}, "ASDUR107"),
     (admitted, {"p_scope_id": "nobody"}, "ASDUR113"),

@@ -1,4 +1,4 @@
--- Guarantee: this is the admitted invocation that holds the Work, and the rows of Work, dispatch and permit stay locked
+-- Guarantee: this is the admitted invocation that holds the Work, and the rows of Work, dispatch and permits stay locked
 -- until the caller's transaction ends; nothing is written. Refused, the transaction usable, with its code: 105, 107, 108,
 -- 110, 111, 113, 114, 115, 116. unbounded: which of the caller's time limits are not set.
 -- Work acceptor. Locks: schema, scope (shared), Work, dispatch, permit. Raises OC002 (savepoint), OC006 (isolation), OC012.
@@ -16,8 +16,8 @@ begin
     <<decided>>
     begin
         exit decided when code is not null;
-        select w.* into v_work from "@schema@".work w where w.work_id = p_work_id and w.scope_id = p_scope_id for update;
-        if not found then
+        v_work := "@schema@".lock_work(p_scope_id, p_work_id);
+        if v_work.work_id is null then
             code := 'ASDUR111';
             exit decided;
         end if;
@@ -28,9 +28,6 @@ begin
                 hint = 'Call it at the top level of the transaction: outside begin_nested(), nested atomic() and '
                     'nested conn.transaction() blocks.';
         end if;
-        perform "@schema@".lock_dispatch(p_work_id);
-        perform from "@schema@".effect_permit p
-        where p.work_id = p_work_id and p.attempt = p_attempt and p.lease_generation = p_lease_generation for update;
         code := "@schema@".handoff_code(v_work, p_attempt, p_lease_generation, p_scope_generation, p_owner, p_epoch,
             "@schema@".store_now());
         exit decided when code is not null;
