@@ -1,3 +1,3 @@
 """The version, in a module of its own: nothing below the package root may import the root."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
