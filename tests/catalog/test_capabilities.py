@@ -1,5 +1,9 @@
 """capabilities.toml says of every routine who may call it, as whom it runs and what it locks; pg_proc agrees."""
 
+import re
+from importlib import resources
+from itertools import takewhile
+
 import pytest
 
 from tests.catalog.routines import CALLABLE, LOCK_ORDER, Catalog, capabilities
@@ -133,3 +137,29 @@ def test_dynamic_statements_are_as_stated(catalog: Catalog):
     """Everything else is fixed text."""
     stated = {name for name, entry in capabilities().items() if entry.get("dynamic")}
     assert stated == {name for name, routine in catalog.routines.items() if routine.is_dynamic}
+
+
+def test_the_headers_say_what_is_granted():
+    """Who reads the file of a routine learns who may call it; what only other routines call names nobody."""
+    said = {
+        file.name.removesuffix(".sql"): capabilities_in(file.read_text())
+        for area in resources.files("onecommit").joinpath("sql", "routines").iterdir()
+        for file in area.iterdir()
+    }
+    granted = {
+        name: set(entry["grants"]) if entry["class"] in CALLABLE else set()
+        for name, entry in capabilities().items()
+        if entry["class"] != "trigger" and name in said
+    }
+    assert granted.keys() == said.keys()
+    assert said == granted
+
+
+def capabilities_in(text: str) -> set[str]:
+    """Those after the word For in the comment at the head of a file."""
+    header = " ".join(line[3:] for line in takewhile(lambda s: s[:2] == "--", text.splitlines()))
+    names = "|".join(ROLES | {"owner", "every capability"})
+    found = re.search(rf"\bFor ((?:{names})(?:, (?:{names}))*)\b", header)
+    if found is None:
+        return set()
+    return ROLES if found[1] == "every capability" else set(found[1].split(", "))

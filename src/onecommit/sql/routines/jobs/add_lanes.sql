@@ -1,4 +1,4 @@
--- Guarantee: p_count more lanes stand in the pool; returns how many are free. Owner only: it runs DDL, so it is no
+-- Guarantee: p_count more lanes stand in the pool; returns how many are free. For owner: it runs DDL, so it is no
 -- definer. Locks: the pool. Raises 22023, 42501.
 create or replace function "@schema@".add_lanes(p_count integer) returns integer
 language plpgsql as $$

@@ -1,4 +1,4 @@
--- Guarantee: the queue has its default lane. Returns all its lanes. Worker. Locks: schema (shared), queue row.
+-- Guarantee: the queue has its default lane. Returns all its lanes. For executor. Locks: schema (shared), queue row.
 -- Raises OC004, OC007, 22023.
 create or replace function "@schema@".adopt_lanes(p_queue text, p_epoch bigint) returns smallint[]
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

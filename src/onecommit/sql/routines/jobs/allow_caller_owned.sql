@@ -1,5 +1,5 @@
 -- Guarantee: what disable_caller_owned forbade is forgotten. The queue is enabled at once if a live worker with
--- caller_owned_v1 serves it and none without, and else by the workers as soon as that is so. Operator.
+-- caller_owned_v1 serves it and none without, and else by the workers as soon as that is so. For operator.
 -- Locks: schema (shared), enablement (exclusive; other queues': try). Raises OC004, OC009 (no such queue), 22023.
 create or replace function "@schema@".allow_caller_owned(p_queue text, p_actor text, p_reason text, p_epoch bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

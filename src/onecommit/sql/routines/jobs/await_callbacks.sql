@@ -1,6 +1,7 @@
 -- Which of the callbacks that handlers wait for are resolved or past their timeout, with what came; foreign: it is none
--- of that attempt's. The others count as awaited from now on, and their jobs as waiting. A callback that a transaction is
--- resolving is left for the next call. Worker. Locks: schema (shared), callback rows (skipping locked ones). Raises OC004.
+-- of that attempt's. The others count as awaited from now on, and their jobs as waiting. A callback that a transaction
+-- is resolving is left for the next call. For executor. Locks: schema (shared), callback rows (skipping locked ones).
+-- Raises OC004.
 create or replace function "@schema@".await_callbacks(p_callbacks uuid[], p_job_ids bigint[], p_run_leases bigint[], p_epoch bigint)
 returns table (callback_id text, resolution text, payload text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Guarantee: true once, for the call that marks the callback as awaited while its attempt is open and it is pending:
--- what follows a job that begins to wait is enqueued in the same transaction. Worker.
+-- what follows a job that begins to wait is enqueued in the same transaction. For executor.
 -- READ COMMITTED. Locks: schema (shared), attempt, callback row. Raises OC004.
 create or replace function "@schema@".begin_wait(p_callback uuid, p_job_id bigint, p_run_lease bigint, p_epoch bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,8 +1,8 @@
 -- Guarantee: a cancelled job runs no further attempt, and a running attempt of it can no longer complete; its worker is
 -- told. Each answer is the truth at commit: cancelled, already_finished, not_found.
--- Operator. READ COMMITTED. Locks: schema (shared), then job by job in id order: attempt, completion key or lease row,
--- scheduled row, side rows; at last dependant rows and all that depend on them, in id order.
--- Raises OC004, OC006, 22023, 40001.
+-- For operator. READ COMMITTED. Locks: schema (shared), then job by job in id order: attempt, completion key or lease
+-- row, scheduled row, side rows; at last dependant rows and all that depend on them, in id order. Raises OC004, OC006,
+-- 22023, 40001.
 create or replace function "@schema@".cancel_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp

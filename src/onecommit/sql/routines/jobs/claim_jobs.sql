@@ -1,5 +1,5 @@
 -- Guarantee: each committed ready row is handed out exactly once; the same (worker, request) returns the same batches.
--- Worker. READ COMMITTED only: each look must be a new snapshot taken after its locks.
+-- For executor. READ COMMITTED only: each look must be a new snapshot taken after its locks.
 -- Locks: schema (shared), request, worker (shared), then lane by lane: lane (try), settled generations (try).
 -- Raises OC003 (a worker without caller_owned_v1, a queue that is enabled for it), OC004, OC006, OC008, 22023.
 create or replace function "@schema@".claim_jobs(p_worker bigint, p_request bigint, p_queue text, p_limit integer,

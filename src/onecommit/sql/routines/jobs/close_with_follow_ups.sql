@@ -1,8 +1,8 @@
 -- Guarantee: each attempt is closed once, and the follow-ups of those that this call closes exist if and only if they
 -- are closed by it; a repeated call after a lost reply enqueues nothing again. Rows for losers as by finish_jobs.
--- Worker; it needs no producer's right. READ COMMITTED. Locks: schema (shared), then attempt by attempt in order of job:
--- the attempt (try, else 'busy'), its completion key, its side rows; then those of enqueue_jobs.
--- Raises OC004, OC006, OC007, 22023, 40001.
+-- For executor; it needs no producer's right. READ COMMITTED. Locks: schema (shared), then attempt by attempt in order
+-- of job: the attempt (try, else 'busy'), its completion key, its side rows; then those of enqueue_jobs. Raises OC004,
+-- OC006, OC007, 22023, 40001.
 create or replace function "@schema@".close_with_follow_ups(p_epoch bigint, p_chapters integer[], p_lanes smallint[],
     p_seqs bigint[], p_job_ids bigint[], p_run_leases bigint[], p_outcomes text[], p_delays_us bigint[], p_codes text[],
     p_details text[], p_side bigint[],

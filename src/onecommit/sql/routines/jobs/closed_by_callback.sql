@@ -1,5 +1,6 @@
--- What follow-ups are told of the job whose attempt this callback's resolution has just ended, as by closed_jobs; no row
--- if the resolution ended none, but is kept for the job's next attempt. Resolver, and worker for what was kept. Read-only.
+-- What follow-ups are told of the job whose attempt this callback's resolution has just ended, as by closed_jobs; no
+-- row if the resolution ended none, but is kept for the job's next attempt. For callback_ingress, executor (for what
+-- was kept). Read-only.
 create or replace function "@schema@".closed_by_callback(p_callback uuid, p_kinds text[])
 returns table (job_id bigint, state text, kind text, attempt integer, max_attempts integer, run_lease bigint, code text, args text, detail text)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

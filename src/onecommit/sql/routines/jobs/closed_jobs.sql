@@ -1,5 +1,5 @@
--- What follow-ups are told of jobs whose attempts this transaction has ended: as they stand now. Arguments and details only of
--- the kinds named; jobs that are gone are left out. Worker, operator, reader. Read-only.
+-- What follow-ups are told of jobs whose attempts this transaction has ended: as they stand now. Arguments and details
+-- only of the kinds named; jobs that are gone are left out. For executor, operator, reader. Read-only.
 create or replace function "@schema@".closed_jobs(p_job_ids bigint[], p_kinds text[])
 returns table (job_id bigint, state text, kind text, attempt integer, max_attempts integer, run_lease bigint, code text, args text, detail text)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

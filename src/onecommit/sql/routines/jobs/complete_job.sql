@@ -1,8 +1,8 @@
 -- Guarantee: the caller's writes and the completion of this exact attempt commit together, or the call raises and takes
 -- the transaction down. No exception block: an error here must abort the caller's transaction.
--- Finalizer. Locks: schema (shared), attempt, completion key or lease row, unique_key, progress and dependant rows.
--- Raises OC001 (stale or foreign token), OC002 (savepoint), OC003 (queue not enabled), OC004 (epoch), OC005 (too old), 22023,
--- 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
+-- For finalizer. Locks: schema (shared), attempt, completion key or lease row, unique_key, progress and dependant rows.
+-- Raises OC001 (stale or foreign token), OC002 (savepoint), OC003 (queue not enabled), OC004 (epoch), OC005 (too old),
+-- 22023, 40001 (chapter reclaimed, or a lost race under REPEATABLE READ: retry through the handler policy).
 create or replace function "@schema@".complete_job(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer, progress jsonb) returns "@schema@".finalization_receipt
 language plpgsql security definer set search_path = pg_catalog, pg_temp

@@ -1,8 +1,8 @@
 -- Guarantee: each attempt is completed once; a repeated call after a lost reply is success. Rows are returned only for
--- losers: 'stale' (another outcome was recorded), 'recycled' (the chapter is gone), 'busy' (a lease whose attempt lock is
--- held: ask again). An ordinary job's batch path; caller-owned attempts use complete_job.
--- Worker. Locks: schema (shared), completion keys in order, attempts of leases (try), side and dependant rows.
--- Raises OC004, 40001 (a chapter was reclaimed meanwhile: repeat the call).
+-- losers: 'stale' (another outcome was recorded), 'recycled' (the chapter is gone), 'busy' (a lease whose attempt lock
+-- is held: ask again). An ordinary job's batch path; caller-owned attempts use complete_job. For executor. Locks:
+-- schema (shared), completion keys in order, attempts of leases (try), side and dependant rows. Raises OC004, 40001 (a
+-- chapter was reclaimed meanwhile: repeat the call).
 create or replace function "@schema@".complete_jobs(p_epoch bigint, p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_details text[], p_side bigint[]) returns setof "@schema@".closing_verdict
 language plpgsql security definer set search_path = pg_catalog, pg_temp

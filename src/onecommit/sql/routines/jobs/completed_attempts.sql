@@ -1,5 +1,5 @@
--- Which attempts of a chapter are completed: 1-based positions in the arrays. Once true, for ever true; what is not named
--- here may be open, closed otherwise or materialized: ask attempt_status. Worker. Read-only, no locks.
+-- Which attempts of a chapter are completed: 1-based positions in the arrays. Once true, for ever true; what is not
+-- named here may be open, closed otherwise or materialized: ask attempt_status. For executor. Read-only, no locks.
 create or replace function "@schema@".completed_attempts(p_chapter integer, p_lanes smallint[], p_seqs bigint[])
 returns setof integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp

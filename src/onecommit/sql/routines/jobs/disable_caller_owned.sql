@@ -1,6 +1,6 @@
 -- Guarantee: complete_job is refused in the queue to transactions that begin after the commit, workers without
 -- caller_owned_v1 may claim from it, and no worker enables it again before allow_caller_owned. What runs goes on, and
--- all other outcomes are recorded; a transaction that completed an attempt before may still commit. Operator.
+-- all other outcomes are recorded; a transaction that completed an attempt before may still commit. For operator.
 -- Locks: schema (shared), enablement (exclusive). Raises OC004, OC009 (no such queue), 22023.
 create or replace function "@schema@".disable_caller_owned(p_queue text, p_actor text, p_reason text, p_epoch bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

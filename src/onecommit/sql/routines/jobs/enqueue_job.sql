@@ -1,7 +1,7 @@
 -- Guarantee: the job, which may run at once, exists if and only if the caller's transaction commits; any transaction,
--- savepoints included. What a web request enqueues: unique keys, times and parents need enqueue_jobs. Returns the job's id.
--- Producer. Locks: schema (shared), (lane, generation) shared.
--- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
+-- savepoints included. What a web request enqueues: unique keys, times and parents need enqueue_jobs. Returns the job's
+-- id. For producer. Locks: schema (shared), (lane, generation) shared. Raises OC004, OC007, 22023 (names the field,
+-- never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_job(p_queue text, p_kind text, p_args text, p_priority integer,
     p_max_attempts integer, p_options jsonb, p_epoch bigint) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp

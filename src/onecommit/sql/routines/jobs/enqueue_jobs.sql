@@ -1,6 +1,6 @@
 -- Guarantee: the jobs exist if and only if the caller's transaction commits; any transaction, savepoints included.
 -- created is null when no unique key took part; created[i] is false where job_ids[i] is the job that holds the key.
--- Producer. Locks: schema (shared), unique_key rows in key order, dependant rows, (lane, generation) shared.
+-- For producer. Locks: schema (shared), unique_key rows in key order, dependant rows, (lane, generation) shared.
 -- Raises OC004, OC007, 22023 (names the field, never a value), 40001 (chapter reclaimed: retry).
 create or replace function "@schema@".enqueue_jobs(p_queue text, p_kinds text[], p_args text[], p_options jsonb, p_epoch bigint,
     out job_ids bigint[], out created boolean[])

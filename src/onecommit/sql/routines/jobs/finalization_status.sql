@@ -1,6 +1,6 @@
--- The queues that accept caller-owned completion (enabled_at), those that an operator has disabled (disabled_at), and those
--- that live workers would serve so but for others that do not advertise caller_owned_v1: their names, which are also
--- those for whom a disabled queue would have to wait if it were allowed again. Reader and worker. Read-only.
+-- The queues that accept caller-owned completion (enabled_at), those that an operator has disabled (disabled_at), and
+-- those that live workers would serve so but for others that do not advertise caller_owned_v1: their names, which are
+-- also those for whom a disabled queue would have to wait if it were allowed again. For executor, reader. Read-only.
 create or replace function "@schema@".finalization_status()
 returns table (queue text, enabled_at timestamptz, waiting_for text[], disabled_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

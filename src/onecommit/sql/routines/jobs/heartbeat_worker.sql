@@ -1,5 +1,6 @@
 -- Guarantee: the incarnation counts as alive for another window, and rescue looks at none of its claims below
--- p_oldest_request. Returns recent cancellations. Worker. Locks: schema (shared), worker row. Raises OC004, OC008.
+-- p_oldest_request. Returns recent cancellations. For executor. Locks: schema (shared), worker row. Raises OC004,
+-- OC008.
 create or replace function "@schema@".heartbeat_worker(p_worker bigint, p_oldest_request bigint, p_epoch bigint)
 returns table (cancel_job_ids bigint[], cancel_run_leases bigint[])
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Whether p_worker leads maintenance for the next p_ttl_us; a leased row on the database clock, so it works through any
--- pooler. Worker. Locks: schema (shared), the leader row. Raises OC004.
+-- pooler. For maintenance. Locks: schema (shared), the leader row. Raises OC004.
 create or replace function "@schema@".lead(p_worker bigint, p_ttl_us bigint, p_epoch bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,5 +1,5 @@
 -- Jobs of one state (null: of any), newest id first, below p_before; arguments and details are left out. A job with
--- several closed attempts in the ring is listed once, as it stands. Reader. Read-only. Raises 22023.
+-- several closed attempts in the ring is listed once, as it stands. For reader. Read-only. Raises 22023.
 create or replace function "@schema@".list_jobs(p_state text, p_queue text, p_kind text, p_limit integer, p_before bigint)
 returns setof "@schema@".job_view
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Every queue with its lanes and counts. ready and running are counted, so this reads the open part of the ring.
--- Reader. Read-only.
+-- For reader. Read-only.
 create or replace function "@schema@".list_queues()
 returns table (queue text, paused boolean, lanes integer, ready bigint, scheduled bigint, dead bigint, running bigint, caller_owned boolean, blocked bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

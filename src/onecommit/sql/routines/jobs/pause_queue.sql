@@ -1,5 +1,5 @@
 -- Guarantee: claims of the queue that begin after the commit answer 'paused'; what runs goes on; enqueues are accepted.
--- A look that left rows out instead would take them for numbers that never come. Operator.
+-- A look that left rows out instead would take them for numbers that never come. For operator.
 -- Locks: schema (shared), queue row. Raises OC004, OC009 (no such queue), 22023.
 create or replace function "@schema@".pause_queue(p_queue text, p_actor text, p_reason text, p_epoch bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Guarantee: jobs whose time has come move from scheduled to their lane, each once, soonest first; so do
--- dependants whose parent's end was missed or left for the leader. Worker (leader).
+-- dependants whose parent's end was missed or left for the leader. For maintenance.
 -- Locks: schema (shared), scheduled rows (skip locked), (lane, generation) shared. Raises OC004, 40001.
 create or replace function "@schema@".promote_jobs(p_limit integer, p_epoch bigint) returns table (promoted integer, next_in_us bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,4 +1,4 @@
--- Guarantee: the dead letters named are gone for good; purged or not_found. Operator.
+-- Guarantee: the dead letters named are gone for good; purged or not_found. For operator.
 -- Locks: schema (shared), dead_letter rows. Raises OC004, 22023.
 create or replace function "@schema@".purge_dead_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)

@@ -1,6 +1,7 @@
--- Guarantee: the open attempt is materialized and has this callback; token and run lease stay. A name finds the callback
--- of an earlier attempt of the job with what became of it, unless it timed out or asked for a retry. A repeated call is
--- success. Worker. Locks: schema (shared), attempt, completion key, callback rows. Raises OC001, OC004, 22023, 40001.
+-- Guarantee: the open attempt is materialized and has this callback; token and run lease stay. A name finds the
+-- callback of an earlier attempt of the job with what became of it, unless it timed out or asked for a retry. A
+-- repeated call is success. For executor. Locks: schema (shared), attempt, completion key, callback rows. Raises OC001,
+-- OC004, 22023, 40001.
 create or replace function "@schema@".register_callback(p_callback uuid, p_job_id bigint, p_run_lease bigint,
     p_claim_slot integer, p_receipt_id bigint, p_batch_id bigint, p_batch_index integer, p_name text, p_timeout_us bigint,
     p_epoch bigint) returns table (callback_id text, timeout_at timestamptz)

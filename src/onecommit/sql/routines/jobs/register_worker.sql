@@ -1,6 +1,7 @@
 -- Guarantee: a new incarnation that may claim. Its row outlives its open claims. One that advertises caller_owned_v1
--- enables its queues if no live worker lacks it; one that lacks it is refused by claims of enabled queues. Worker.
--- Locks: schema (shared), enablement (shared by one without the capability, else exclusive, try). Raises OC004, 22023.
+-- enables its queues if no live worker lacks it; one that lacks it is refused by claims of enabled queues. For
+-- executor. Locks: schema (shared), enablement (shared by one without the capability, else exclusive, try). Raises
+-- OC004, 22023.
 create or replace function "@schema@".register_worker(p_name text, p_info jsonb, p_epoch bigint) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,8 +1,8 @@
--- Guarantee: attempts of dead workers and attempts past their deadline are closed as rescued, which counts as an attempt:
--- the job is scheduled again, or ends in the dead letters when it was the last. At most p_limit a call, because advisory
--- locks are finite. An attempt whose lock is held (a caller's commit may be in flight) is left for the next call.
--- Worker (leader). READ COMMITTED. Locks: schema (shared), worker (exclusive, try), attempts (try), completion keys.
--- Raises OC004, OC006, 40001.
+-- Guarantee: attempts of dead workers and attempts past their deadline are closed as rescued, which counts as an
+-- attempt: the job is scheduled again, or ends in the dead letters when it was the last. At most p_limit a call,
+-- because advisory locks are finite. An attempt whose lock is held (a caller's commit may be in flight) is left for the
+-- next call. For maintenance. READ COMMITTED. Locks: schema (shared), worker (exclusive, try), attempts (try),
+-- completion keys. Raises OC004, OC006, 40001.
 create or replace function "@schema@".rescue_jobs(p_window_us bigint, p_limit integer, p_epoch bigint)
 returns table (rescued integer, more boolean, job_ids bigint[])
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,4 +1,4 @@
--- Guarantee: claims of the queue hand out work again, and sleeping workers are woken at commit. Operator.
+-- Guarantee: claims of the queue hand out work again, and sleeping workers are woken at commit. For operator.
 -- Locks: schema (shared), queue row. Raises OC004, OC009 (no such queue), 22023.
 create or replace function "@schema@".resume_queue(p_queue text, p_actor text, p_reason text, p_epoch bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

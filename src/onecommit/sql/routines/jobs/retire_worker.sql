@@ -1,4 +1,4 @@
--- Guarantee: the incarnation claims no more; what it left open is rescued at the next rescue. Worker.
+-- Guarantee: the incarnation claims no more; what it left open is rescued at the next rescue. For executor.
 -- Locks: schema (shared), worker (exclusive), enablement (try). Raises OC004.
 create or replace function "@schema@".retire_worker(p_worker bigint, p_epoch bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

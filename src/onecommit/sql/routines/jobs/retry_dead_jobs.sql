@@ -1,7 +1,7 @@
--- Guarantee: each dead letter named waits in its queue again with its attempts given back: retried, or not_found. One with
--- a unique key takes the key again; if another job has it, it stays a dead letter: key_held.
--- Operator. Locks: schema (shared), dead_letter rows, unique_key rows in key order, callback rows, (lane, generation) shared.
--- Raises OC004, OC007, 22023, 40001.
+-- Guarantee: each dead letter named waits in its queue again with its attempts given back: retried, or not_found. One
+-- with a unique key takes the key again; if another job has it, it stays a dead letter: key_held. For operator. Locks:
+-- schema (shared), dead_letter rows, unique_key rows in key order, callback rows, (lane, generation) shared. Raises
+-- OC004, OC007, 22023, 40001.
 create or replace function "@schema@".retry_dead_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

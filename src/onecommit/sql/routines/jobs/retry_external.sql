@@ -1,6 +1,6 @@
--- Guarantee: the attempt ends as a failed one that is tried again after p_delay_us, while attempts are left; its handler
--- is stopped. See resolve_callback for the answers; all but accepted change nothing. Resolver.
--- READ COMMITTED. Locks: schema (shared), attempt, callback row, lease, side rows. Raises OC004, OC006, 22023, 40001.
+-- Guarantee: the attempt ends as a failed one that is tried again after p_delay_us, while attempts are left; its
+-- handler is stopped. See resolve_callback for the answers; all but accepted change nothing. For callback_ingress. READ
+-- COMMITTED. Locks: schema (shared), attempt, callback row, lease, side rows. Raises OC004, OC006, 22023, 40001.
 create or replace function "@schema@".retry_external(p_callback uuid, p_delay_us bigint, p_reason text, p_epoch bigint) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin

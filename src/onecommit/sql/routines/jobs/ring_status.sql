@@ -1,4 +1,4 @@
--- The ring: fences, the chapters that stand, and their sizes in bytes. Reader. Read-only.
+-- The ring: fences, the chapters that stand, and their sizes in bytes. For reader. Read-only.
 create or replace function "@schema@".ring_status()
 returns table (chapter integer, slot integer, is_head boolean, below_tail boolean, opened_at timestamptz, closed_at timestamptz, bytes bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

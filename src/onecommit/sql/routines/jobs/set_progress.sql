@@ -1,4 +1,4 @@
--- Guarantee: the jobs' progress is the data given, unless a later attempt wrote it. Worker.
+-- Guarantee: the jobs' progress is the data given, unless a later attempt wrote it. For executor.
 -- Locks: schema (shared), progress rows in key order. Raises OC004, 22023.
 create or replace function "@schema@".set_progress(p_epoch bigint, p_job_ids bigint[], p_run_leases bigint[], p_data text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

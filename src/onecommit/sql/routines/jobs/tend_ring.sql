@@ -1,5 +1,5 @@
 -- One step of ring maintenance: rotate, reclaim, evacuate, or none; 'blocked' when another transaction stood in the way
--- for longer than the lock timeout (try again later). Worker (leader). READ COMMITTED.
+-- for longer than the lock timeout (try again later). For maintenance. READ COMMITTED.
 -- Locks: schema (shared), then those of the step. Raises OC004, OC006.
 create or replace function "@schema@".tend_ring(p_epoch bigint) returns table (action text, chapter integer)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '100ms' as $$

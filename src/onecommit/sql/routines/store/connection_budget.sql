@@ -1,5 +1,5 @@
--- How many connections the login may ever have here (usable), and how many more it gets now (free): what max_connections
--- leaves to ordinary roles, and the limits of the database and of the role. Worker. Read-only.
+-- How many connections the login may ever have here (usable), and how many more it gets now (free): what
+-- max_connections leaves to ordinary roles, and the limits of the database and of the role. For executor. Read-only.
 create or replace function "@schema@".connection_budget() returns table (usable integer, free integer)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select min(l.allowed)::integer, greatest(min(l.allowed - l.used), 0)::integer

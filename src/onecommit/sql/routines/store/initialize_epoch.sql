@@ -1,5 +1,5 @@
 -- Guarantee: a store without an epoch gets its first one, once, with its audit row; else OC004 and nothing changes.
--- Operator. Locks: schema (exclusive, this transaction). Raises OC004, OC009 (another store), 22023.
+-- For operator. Locks: schema (exclusive, this transaction). Raises OC004, OC009 (another store), 22023.
 create or replace function "@schema@".initialize_epoch(
     p_store_id uuid, p_candidate bigint, p_actor text, p_reason text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,6 +1,6 @@
 -- Guarantee: compare-and-set from p_expected to p_candidate with an audit row; every process of the old epoch is
 -- fenced. A stale expectation changes nothing.
--- Operator. Locks: schema (exclusive, this transaction). Raises OC004, OC009 (another store), 22023.
+-- For operator. Locks: schema (exclusive, this transaction). Raises OC004, OC009 (another store), 22023.
 create or replace function "@schema@".rotate_epoch(
     p_store_id uuid, p_expected bigint, p_candidate bigint, p_actor text, p_reason text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,5 +1,5 @@
 -- Identity and versions of this store; active_epoch is null until an operator initialises it. single_role: whoever asks
--- has the rights of the schema's owner, as in development. Any role of the store.
+-- has the rights of the schema's owner, as in development. For every capability.
 create or replace function "@schema@".store_status()
 returns table (store_id uuid, schema_version integer, active_epoch bigint, reader_min integer, writer_min integer, single_role boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

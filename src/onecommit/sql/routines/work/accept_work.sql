@@ -1,8 +1,8 @@
 -- Guarantee: Work, dispatch and history exist with the caller's commit, once for each identity in the scope; the same
 -- request again is answered with its original (duplicate). Refused, the transaction usable: ASDUR102 (other request),
--- 107 (scope), 108 (epoch), 115 (store), 119 (a live worker of an exit-aware contract lacks work_exit_v1), 121 (deadline).
--- Work acceptor. Locks: schema, scope (shared). Raises 22023, OC002 (savepoint; a duplicate and a refusal are answered
--- there too), 40001 (scope or request changed after the snapshot, outside READ COMMITTED).
+-- 107 (scope), 108 (epoch), 115 (store), 119 (a live worker of an exit-aware contract lacks work_exit_v1), 121
+-- (deadline). For work_acceptor. Locks: schema, scope (shared). Raises 22023, OC002 (savepoint; a duplicate and a
+-- refusal are answered there too), 40001 (scope or request changed after the snapshot, outside READ COMMITTED).
 create or replace function "@schema@".accept_work(
     p_scope_id text, p_command_id text, p_idempotency_key text, p_contract_name text, p_contract_version text,
     p_exit_aware boolean, p_codec text, p_classification text, p_retention_id text, p_payload bytea, p_safety text,

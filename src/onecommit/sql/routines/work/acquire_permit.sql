@@ -1,6 +1,6 @@
 -- Guarantee: one permit authorizes this exact attempt, lease, scope generation, epoch and activity, recorded before any
 -- provider I/O; the same fence gets the same permit again. After a cutoff there is none, and the Work is decided.
--- Work runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises OC012.
+-- For work_runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises OC012.
 create or replace function "@schema@".acquire_permit(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)

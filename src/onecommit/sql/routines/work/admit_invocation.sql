@@ -1,6 +1,6 @@
 -- Guarantee: the provider is called at most once under a permit: the first caller is admitted, every other one refused,
 -- also one that repeats a call whose answer was lost. After a cutoff nobody is, and the Work is decided.
--- Work runtime. Locks: schema, scope (shared), Work, permit.
+-- For work_runtime. Locks: schema, scope (shared), Work, permit.
 create or replace function "@schema@".admit_invocation(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)

@@ -1,6 +1,6 @@
 -- Guarantee: the Work is canceled if no effect can have happened (canceled); else its admitted attempt is asked to stop
 -- (requested), or it waits for evidence by its safety class (suspended). The same command again: duplicate; refused
--- with 102, 107, 108, 110, 111 or 113. Work acceptor, Work operator. Locks: schema, scope (shared), command, Work,
+-- with 102, 107, 108, 110, 111 or 113. For work_acceptor, work_operator. Locks: schema, scope (shared), command, Work,
 -- dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".cancel_work(
     p_scope_id text, p_command_id text, p_work_id bigint, p_actor text, p_reason text, p_epoch bigint)

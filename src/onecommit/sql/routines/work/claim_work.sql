@@ -1,7 +1,7 @@
 -- Guarantee: of the items asked for in one scope, those that stand at the revision that discovery showed and are due
 -- belong to p_owner, each under the next attempt and lease generation; of concurrent claims one wins. What lost its
 -- lease, its time or its epoch is decided instead (moved). The same p_owner and p_request get the same answer again.
--- Work runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023, OC012.
+-- For work_runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".claim_work(
     p_scope_id text, p_work_ids bigint[], p_revisions bigint[], p_owner bigint, p_request bigint, p_epoch bigint)
 returns table (

@@ -1,6 +1,6 @@
--- Guarantee: the end of the attempt that holds this exact fence and its permit is decided and recorded as one fact, once;
--- the same completion again answers replayed. A stale one changes nothing: what it says is kept aside (quarantined).
--- Work runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises 22023, OC012.
+-- Guarantee: the end of the attempt that holds this exact fence and its permit is decided and recorded as one fact,
+-- once; the same completion again answers replayed. A stale one changes nothing: what it says is kept aside
+-- (quarantined). For work_runtime. Locks: schema, scope (shared), Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".complete_work(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_event text, p_code text, p_result bytea, p_result_codec text, p_epoch bigint)

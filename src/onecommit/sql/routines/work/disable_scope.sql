@@ -1,7 +1,7 @@
 -- Guarantee: the scope accepts and runs nothing any more, for good, and all its unfinished Work is decided in the same
 -- transaction: canceled_before_effect, or suspended for evidence. The same command again: duplicate; refused with 102,
--- 107, 108, 113, or 114 at another generation. Work operator. Locks: schema, scope (exclusive), command, scope row, Work,
--- dispatch, permit. Raises 22023, OC012.
+-- 107, 108, 113, or 114 at another generation. For work_operator. Locks: schema, scope (exclusive), command, scope row,
+-- Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".disable_scope(
     p_scope_id text, p_command_id text, p_generation bigint, p_actor text, p_reason text, p_epoch bigint)
 returns table (outcome text, code text, generation bigint, projected bigint)

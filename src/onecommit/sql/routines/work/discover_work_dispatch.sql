@@ -1,8 +1,7 @@
--- At most p_limit due items of Work of these contracts (names[i], versions[i]; contract is that i), the longest due first;
--- also leases that have ended. A look, not a claim: nothing is locked, and what it shows may be gone. Payload-free.
--- Work dispatcher.
--- Each contract is looked up apart in ix_work_contract_dispatch_lookup; one scan for all would read every due row.
--- Raises 22023.
+-- At most p_limit due items of Work of these contracts (names[i], versions[i]; contract is that i), the longest due
+-- first; also leases that have ended. A look, not a claim: nothing is locked, and what it shows may be gone.
+-- Payload-free. For work_dispatcher. Each contract is looked up apart in ix_work_contract_dispatch_lookup; one scan for
+-- all would read every due row. Raises 22023.
 create or replace function "@schema@".discover_work_dispatch(p_names text[], p_versions text[], p_limit integer)
 returns table (scope_id text, work_id bigint, revision bigint, priority smallint, contract integer)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,4 +1,4 @@
--- One scope, and how much unfinished Work it has, or no row. Reader. Read-only.
+-- One scope, and how much unfinished Work it has, or no row. For reader, work_operator. Read-only.
 create or replace function "@schema@".get_scope(p_scope_id text)
 returns table (scope_id text, generation bigint, state text, created_at timestamptz, disabled_at timestamptz, unfinished bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

@@ -1,6 +1,6 @@
 -- Guarantee: what handoff_lock found, in this transaction, holds at a later time too; nothing is written. Refused, the
 -- transaction usable: as handoff_lock, and 116 without its lock.
--- Work acceptor. Locks: schema, scope (shared). Raises OC006 (isolation).
+-- For work_acceptor. Locks: schema, scope (shared). Raises OC006 (isolation).
 create or replace function "@schema@".handoff_check(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_store_id uuid, p_epoch bigint)

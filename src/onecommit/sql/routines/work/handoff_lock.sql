@@ -1,7 +1,7 @@
--- Guarantee: this is the admitted invocation that holds the Work, and the rows of Work, dispatch and permits stay locked
--- until the caller's transaction ends; nothing is written. Refused, the transaction usable, with its code: 105, 107, 108,
--- 110, 111, 113, 114, 115, 116. unbounded: which of the caller's time limits are not set.
--- Work acceptor. Locks: schema, scope (shared), Work, dispatch, permit. Raises OC002 (savepoint), OC006 (isolation), OC012.
+-- Guarantee: this is the admitted invocation that holds the Work, and the rows of Work, dispatch and permits stay
+-- locked until the caller's transaction ends; nothing is written. Refused, the transaction usable, with its code: 105,
+-- 107, 108, 110, 111, 113, 114, 115, 116. unbounded: which of the caller's time limits are not set. For work_acceptor.
+-- Locks: schema, scope (shared), Work, dispatch, permit. Raises OC002 (savepoint), OC006 (isolation), OC012.
 create or replace function "@schema@".handoff_lock(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_store_id uuid, p_epoch bigint)

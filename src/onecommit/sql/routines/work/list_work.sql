@@ -1,5 +1,5 @@
 -- Work without payloads, newest id first, below p_before; nulls stand for any scope, state, contract. p_needs_operator:
--- only what waits for one. Reader. Read-only. Raises 22023.
+-- only what waits for one. For reader, work_operator. Read-only. Raises 22023.
 create or replace function "@schema@".list_work(
     p_scope_id text, p_states text[], p_needs_operator boolean, p_contract_name text, p_limit integer, p_before bigint)
 returns setof "@schema@".work_view

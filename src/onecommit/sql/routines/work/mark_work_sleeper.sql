@@ -1,6 +1,6 @@
 -- Guarantee: for ten seconds after p_sleep = true the acceptance of Work that is due sends the notice `w`; false, by a
 -- worker that was woken, ends that. Mark before the last look, so that what is accepted after it is announced.
--- Work dispatcher.
+-- For work_dispatcher.
 create or replace function "@schema@".mark_work_sleeper(p_sleep boolean) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
     select setval('"@schema@".work_sleeper',

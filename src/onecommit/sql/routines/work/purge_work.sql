@@ -1,6 +1,6 @@
 -- Guarantee: at most p_limit items of Work that ended before p_before lose payload, result and observed bytes; what
 -- remains answers a late duplicate. Never Work with a permit that may have had an effect. The answer is how many.
--- Work retention. Locks: schema, scope (shared), Work (skipping locked ones), dispatch. Raises OC004, 22023.
+-- For work_retention. Locks: schema, scope (shared), Work (skipping locked ones), dispatch. Raises OC004, 22023.
 create or replace function "@schema@".purge_work(
     p_before timestamptz, p_limit integer, p_actor text, p_reason text, p_epoch bigint) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

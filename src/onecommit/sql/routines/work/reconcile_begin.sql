@@ -1,7 +1,7 @@
 -- Guarantee: this command alone asks about the newest unresolved permit of the Work until its lease ends (started, or
--- resumed: it was begun before and its lease has ended). It changes no Work. A finished command: duplicate; refused with
--- 102, 108, 110, 111, 113, 116, or 118 while the lease of this or another command lasts. Also in a disabled scope.
--- Work operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
+-- resumed: it was begun before and its lease has ended). It changes no Work. A finished command: duplicate; refused
+-- with 102, 108, 110, 111, 113, 116, or 118 while the lease of this or another command lasts. Also in a disabled scope.
+-- For work_operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".reconcile_begin(
     p_scope_id text, p_command_id text, p_work_id bigint, p_owner text, p_lease_us bigint, p_actor text, p_reason text,
     p_epoch bigint)

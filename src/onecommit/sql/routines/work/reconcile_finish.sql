@@ -1,7 +1,8 @@
 -- Guarantee: what the begun command found out is recorded, once, about the permit that it asked about: applied,
--- not_applied, or unknown, which changes nothing (recorded). The same again: duplicate. Refused with 102, 108, 110, 111,
--- 113, 116, 117 (applied without a result), 118, or 112: the Work has moved, and what was found out is discarded. Also in
--- a disabled scope. Work operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
+-- not_applied, or unknown, which changes nothing (recorded). The same again: duplicate. Refused with 102, 108, 110,
+-- 111, 113, 116, 117 (applied without a result), 118, or 112: the Work has moved, and what was found out is discarded.
+-- Also in a disabled scope. For work_operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises
+-- 22023, OC012.
 create or replace function "@schema@".reconcile_finish(
     p_scope_id text, p_command_id text, p_work_id bigint, p_revision bigint, p_evidence text, p_result bytea,
     p_result_codec text, p_epoch bigint)

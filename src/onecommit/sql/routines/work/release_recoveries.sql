@@ -1,6 +1,6 @@
 -- Guarantee: release_recovery for the oldest p_limit items of one contract (nulls: any) in the scope, each decided and
 -- recorded under the id p_command_id:work_id (released); or only shown (preview). The same command again: its rows, as
--- duplicate. One row with refused and 102, 107, 108 or 113 for all. Work operator. Locks: schema, scope (shared),
+-- duplicate. One row with refused and 102, 107, 108 or 113 for all. For work_operator. Locks: schema, scope (shared),
 -- command, Work, dispatch, permit. Raises 22023, OC012, which undoes all.
 create or replace function "@schema@".release_recoveries(
     p_scope_id text, p_contract_name text, p_contract_version text, p_limit integer, p_preview boolean,

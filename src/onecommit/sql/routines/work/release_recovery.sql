@@ -1,6 +1,6 @@
--- Guarantee: Work that an older epoch left behind goes on under this one, or waits for evidence by its class (released).
--- The same command again: duplicate. Refused with 102, 107, 108, 110, 111, 112, 113, or 116: no old epoch holds it.
--- Work operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
+-- Guarantee: Work that an older epoch left behind goes on under this one, or waits for evidence by its class
+-- (released). The same command again: duplicate. Refused with 102, 107, 108, 110, 111, 112, 113, or 116: no old epoch
+-- holds it. For work_operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".release_recovery(
     p_scope_id text, p_command_id text, p_work_id bigint, p_revision bigint, p_actor text, p_reason text, p_epoch bigint)
 returns table (outcome text, code text, state text, revision bigint)

@@ -1,7 +1,7 @@
 -- Guarantee: each lease of this scope that is still p_owner's lasts from now for its length, at most until its longest
 -- time and the deadline (at_limit). A stale fence changes nothing; a row that is locked is skipped and said to be busy,
--- so that a handoff does not stall a heartbeat. Work runtime. Locks: schema, scope (shared), Work (skipping), dispatch.
--- Raises 22023.
+-- so that a handoff does not stall a heartbeat. For work_runtime. Locks: schema, scope (shared), Work (skipping),
+-- dispatch. Raises 22023.
 create or replace function "@schema@".renew_work(
     p_scope_id text, p_work_ids bigint[], p_attempts integer[], p_lease_generations bigint[],
     p_scope_generations bigint[], p_owner bigint, p_epoch bigint)

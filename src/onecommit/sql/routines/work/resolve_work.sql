@@ -1,7 +1,7 @@
--- Guarantee: an operator says what happened under the newest unresolved permit, of Work for manual resolution or canceled
--- Work of a safe class, and the Work is decided by it (recorded). The same command again: duplicate. Refused with 102,
--- 108, 110, 111, 112, 113, 116 for its state, 117: unknown, or applied without a result. Also in a disabled scope.
--- Work operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
+-- Guarantee: an operator says what happened under the newest unresolved permit, of Work for manual resolution or
+-- canceled Work of a safe class, and the Work is decided by it (recorded). The same command again: duplicate. Refused
+-- with 102, 108, 110, 111, 112, 113, 116 for its state, 117: unknown, or applied without a result. Also in a disabled
+-- scope. For work_operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".resolve_work(
     p_scope_id text, p_command_id text, p_work_id bigint, p_revision bigint, p_evidence text, p_result bytea,
     p_result_codec text, p_proof_sha256 bytea, p_actor text, p_reason text, p_epoch bigint)

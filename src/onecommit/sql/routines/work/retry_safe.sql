@@ -1,7 +1,7 @@
--- Guarantee: ambiguous Work of a safe class, or Work whose contract was unavailable, is tried once more, at once or in its
--- next slot, with one attempt more than it had (released). The same command again: duplicate. Refused with 102, 107, 108,
--- 110, 111, 112, 113, 116 for its state, 117 where evidence must come first, 120 or 121 where its time is over.
--- Work operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
+-- Guarantee: ambiguous Work of a safe class, or Work whose contract was unavailable, is tried once more, at once or in
+-- its next slot, with one attempt more than it had (released). The same command again: duplicate. Refused with 102,
+-- 107, 108, 110, 111, 112, 113, 116 for its state, 117 where evidence must come first, 120 or 121 where its time is
+-- over. For work_operator. Locks: schema, scope (shared), command, Work, dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".retry_safe(
     p_scope_id text, p_command_id text, p_work_id bigint, p_revision bigint, p_actor text, p_reason text, p_epoch bigint)
 returns table (outcome text, code text, state text, revision bigint)

@@ -1,5 +1,5 @@
 -- Guarantee: Work that its claimer cannot prepare (no such contract, codec or readable payload) waits for an operator;
--- no permit was granted for the attempt. Work runtime. Locks: schema, scope (shared), Work, dispatch.
+-- no permit was granted for the attempt. For work_runtime. Locks: schema, scope (shared), Work, dispatch.
 create or replace function "@schema@".suspend_contract(
     p_scope_id text, p_work_id bigint, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint,
     p_owner bigint, p_epoch bigint)

@@ -1,5 +1,5 @@
 -- How many unfinished items of Work stand in each state; ended ones are not counted, which would read them all.
--- Reader. Read-only.
+-- For reader, work_operator. Read-only.
 create or replace function "@schema@".work_counts() returns table (state text, items bigint)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column

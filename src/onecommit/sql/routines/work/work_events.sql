@@ -1,4 +1,5 @@
--- What happened to one item of Work, oldest first, quarantined observations included, without bytes. Reader. Read-only.
+-- What happened to one item of Work, oldest first, quarantined observations included, without bytes. For reader,
+-- work_operator. Read-only.
 create or replace function "@schema@".work_events(p_work_id bigint)
 returns table (
     history_id bigint, at timestamptz, event text, from_state text, to_state text, revision bigint, attempt integer,

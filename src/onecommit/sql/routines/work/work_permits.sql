@@ -1,4 +1,4 @@
--- The permits of one item of Work, oldest first. Reader. Read-only.
+-- The permits of one item of Work, oldest first. For reader, work_operator. Read-only.
 create or replace function "@schema@".work_permits(p_work_id bigint)
 returns table (
     permit_id bigint, attempt integer, lease_generation bigint, lease_owner bigint, epoch bigint, outcome text,
