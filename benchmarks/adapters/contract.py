@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 Handled = Callable[[int], None]
 """Called by a handler with the job's number; the worker process counts and times these calls."""
 
 Enqueue = Callable[[int], Awaitable[None]]
 """Enqueues one job, by its number, in the transaction that handed this function out."""
+
+More = Literal["", "nothing", "completion"]
+"""A settling transaction's second statement: none, one that does nothing, or the completion."""
 
 
 def chunks(numbers: range, size: int) -> Iterator[range]:
@@ -92,6 +95,10 @@ class CallerOwned(Protocol):
 
     async def settle(self, dsn: str, *, connections: int, seconds: float, complete: bool) -> float:
         """Return how many settling transactions a second commit, with or without a completion."""
+        ...
+
+    async def settle_claimed(self, dsn: str, *, connections: int, count: int, more: More) -> float:
+        """The same for so many attempts that were claimed before, and whose handlers return afterwards."""
         ...
 
     def asking(

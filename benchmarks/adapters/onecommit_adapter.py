@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from benchmarks.adapters.contract import Enqueue, Handled
+from benchmarks.adapters.contract import Enqueue, Handled, More
 from benchmarks.adapters.psycopg_client import Connections, connect, open_connections, scalar
 from onecommit import App, CallerOwnedJobContext, FinalizationReceipt, Job, JobContext, schema
 
@@ -89,6 +89,22 @@ class OnecommitAdapter:
                 await asyncio.sleep(seconds)
                 return (ledger.settled - before) / (time.monotonic() - started)
 
+    async def settle_claimed(self, dsn: str, *, connections: int, count: int, more: More) -> float:
+        """All handlers wait with their attempts until the last transaction of the measurement has committed."""
+        await _create_invoices(dsn, count)
+        async with open_connections(dsn, connections) as pool, App(dsn) as app:
+            claimed = _Claimed(count)
+            await _waiting(app, claimed).enqueue_many({"invoice": n} for n in range(count))
+            async with app.worker(queues={"bench": count}):
+                await claimed.all.wait()
+                started = time.monotonic()
+                await claimed.settle(pool, connections, more)
+                elapsed = time.monotonic() - started
+                if more != "completion":
+                    await claimed.settle(pool, connections, "completion")
+                claimed.over.set()
+                return count / elapsed
+
     @asynccontextmanager
     async def asking(
         self, dsn: str, *, connections: int, answer: float, held: bool
@@ -116,6 +132,39 @@ class _Ledger:
         self.begun.set()
 
 
+class _Claimed:
+    """Attempts that wait in their handlers, and the receipts of those that were completed meanwhile."""
+
+    def __init__(self, count: int) -> None:
+        self.invoices: dict[CallerOwnedJobContext, int] = {}
+        self.receipts: dict[CallerOwnedJobContext, FinalizationReceipt] = {}
+        self.all = asyncio.Event()
+        self.over = asyncio.Event()
+        self._count = count
+
+    def add(self, ctx: CallerOwnedJobContext, invoice: int) -> None:
+        self.invoices[ctx] = invoice
+        if len(self.invoices) == self._count:
+            self.all.set()
+
+    async def settle(self, pool: Connections, connections: int, more: More) -> None:
+        """The transactions of all, each connection one after another."""
+        waiting = iter(self.invoices.items())
+        await asyncio.gather(*(self._settle(pool, waiting, more) for _ in range(connections)))
+
+    async def _settle(
+        self, pool: Connections, waiting: Iterator[tuple[CallerOwnedJobContext, int]], more: More
+    ) -> None:
+        async with pool.one() as connection:
+            for ctx, invoice in waiting:
+                async with connection.transaction():
+                    await connection.execute(_SETTLE, (invoice,))
+                    if more == "nothing":
+                        await connection.execute("select 1")
+                    elif more == "completion":
+                        self.receipts[ctx] = await ctx.complete_in_tx(connection)
+
+
 def _register(app: App, handled: Handled) -> Job[..., Any]:
     @app.job(queue="bench")
     async def noop(ctx: JobContext, n: int) -> None:
@@ -133,6 +182,16 @@ def _caller_owned(app: App, pool: Connections, ledger: _Ledger) -> Job[..., Any]
                 receipt = await ctx.complete_in_tx(connection)
             ledger.note()
             return receipt
+
+    return settle
+
+
+def _waiting(app: App, claimed: _Claimed) -> Job[..., Any]:
+    @app.caller_owned_job(queue="bench")
+    async def settle(ctx: CallerOwnedJobContext, invoice: int) -> FinalizationReceipt:
+        claimed.add(ctx, invoice)
+        await claimed.over.wait()
+        return claimed.receipts[ctx]
 
     return settle
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.adapters.contract import Adapter, CallerOwned
+from benchmarks.adapters.contract import Adapter, CallerOwned, More
 from benchmarks.horizon import watch_horizon
 from benchmarks.scenarios.bench import Bench, Measures
 
@@ -10,6 +10,9 @@ COLUMNS = {
     "without": "transactions/s without completion",
     "with": "transactions/s with completion",
     "share": "with / without",
+    "alone": "transactions alone/s",
+    "nothing_share": "with a statement that does nothing / alone",
+    "completion_share": "with completion / alone",
     "short_ms": "short: oldest transaction, ms",
     "short_age": "short: its age in transactions",
     "short_kept": "short: dead tuples kept from vacuum",
@@ -19,12 +22,14 @@ COLUMNS = {
 }
 RATE = None
 _CONNECTIONS = 8
+_CLAIMED = 4_000
+_MORE: tuple[More, ...] = ("", "nothing", "completion")
 _ANSWER = 1.0
 """Seconds that the provider takes."""
 
 
 async def measure(adapter: Adapter, bench: Bench) -> Measures:
-    """Run the same transaction on eight connections, first without, then with completion; then beside a provider."""
+    """Run the same transaction on eight connections, without and with completion; then beside a provider."""
     if not isinstance(adapter, CallerOwned):
         return {}
     rates = {}
@@ -33,10 +38,19 @@ async def measure(adapter: Adapter, bench: Bench) -> Measures:
             rates[complete] = await adapter.settle(
                 database.dsn, connections=_CONNECTIONS, seconds=bench.seconds, complete=complete
             )
+    alone: dict[More, float] = {}
+    for more in _MORE:
+        async with bench.database(adapter) as database:
+            alone[more] = await adapter.settle_claimed(
+                database.dsn, connections=_CONNECTIONS, count=_CLAIMED, more=more
+            )
     return {
         "without": rates[False],
         "with": rates[True],
         "share": rates[True] / rates[False],
+        "alone": alone[""],
+        "nothing_share": alone["nothing"] / alone[""],
+        "completion_share": alone["completion"] / alone[""],
         **await _horizon("short", adapter, bench, held=False),
         **await _horizon("held", adapter, bench, held=True),
     }
