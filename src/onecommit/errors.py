@@ -242,10 +242,10 @@ class StateRefused(OnecommitError):
 
 
 class StoreDamaged(OnecommitError):
-    """A row that must exist does not: the store was changed by hand or restored in part."""
+    """A row or table that must exist does not or is another: the store was changed by hand or restored in part."""
 
     code = "OC012"
-    remedy = "Restore the store from a backup and rotate the epoch."
+    remedy = "Run onecommit doctor and put back what it names; for a lost row restore the store from a backup and rotate the epoch."
 
 
 class InvalidWork(InvalidArgument):

@@ -66,6 +66,8 @@ class Maintenance:
         if self._is_due("rescue"):
             self._next("rescue", await self._rescue())
         if self._is_due("tend"):
+            # Set before it is tried: a ring that refuses to be tended must not hold up the rest at each round.
+            self._next("tend", _TEND_IDLE_SECONDS)
             self._next("tend", await self._tend())
         return self._pause("lead", "promote", "rescue", "tend")
 

@@ -60,6 +60,12 @@ def _findings(catalog: Catalog, _: Expected) -> Iterator[Finding]:
                     problem="does not force row-level security, so its owner is not bound by it",
                     remedy="alter table … force row level security;",
                 )
+        elif relation.row_security or relation.force_row_security:
+            yield Finding(
+                subject=relation.name,
+                problem="has row-level security, which hides its rows from the routines that count them",
+                remedy="alter table … disable row level security, no force row level security;",
+            )
     for table in sorted(TABLES & {relation.name for relation in catalog.relations}):
         yield from _table(table, catalog)
     for policy in catalog.policies:
@@ -109,6 +115,6 @@ def _bare(expression: str | None, schema: str) -> str | None:
 
 CHECK = Check(
     name="row_security",
-    looks_at="row-level security and its policies on every table of Work",
+    looks_at="row-level security and its policies on every table of Work, and none on any other",
     findings=_findings,
 )

@@ -1,7 +1,7 @@
--- Guarantee: the oldest chapter's three children are truncated only if every ready row in them is closed, and no lane
--- forgets where it stands. Internal, for the one tender; strictly oldest first. Model: models/ring_reclaim.pml.
--- Locks: ready and claim children (share: readers go on, an uncommitted enqueue or claim makes it fail), lanes (try), then
--- the three children exclusively. Proving under ACCESS EXCLUSIVE would stop claims for seconds at 10^7 rows.
+-- Guarantee: the oldest chapter's three children are truncated only if every ready row in them is closed, no lane forgets
+-- where it stands, and they are the ring's own tables, before and under each lock. Internal, for the one tender; strictly
+-- oldest first. Model: models/ring_reclaim.pml. Locks: ready and claim children (share: readers go on, an uncommitted
+-- enqueue or claim makes it fail), lanes (try), then the three children exclusively. Raises OC012.
 create or replace function "@schema@".reclaim_chapter() returns table (action text, chapter integer)
 language plpgsql as $$
 #variable_conflict use_column
@@ -12,6 +12,7 @@ declare
     v_slot smallint;
     v_kept interval;
     v_closed_at timestamptz;
+    v_children regclass[];
 begin
     select * into v_ring from "@schema@".ring r;
     v_oldest := v_ring.reclaimed + 1;
@@ -24,11 +25,18 @@ begin
         on conflict on constraint chapter_pkey do update set closed_at = excluded.closed_at;
         return;
     end if;
-    if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept or "@schema@".chapter_is_open(v_slot) then
+    if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept then
         return;
     end if;
-    -- The claim child too: a claim that is still open there could commit a lane's newest state into it.
-    execute format('lock table only %1$I.ready_%2$s, only %1$I.claim_%2$s in share mode', '@schema@', v_slot);
+    v_children := "@schema@".require_children(v_slot);
+    if "@schema@".chapter_is_open(v_slot) then
+        return;
+    end if;
+    -- The claim child too: a claim that is still open there could commit a lane's newest state into it. Proving under
+    -- ACCESS EXCLUSIVE would stop claims for seconds at 10^7 rows.
+    execute format('lock table only %s, only %s in share mode', v_children[1], v_children[2]);
+    -- Whoever was waited for may have put another table in the place; and the proof must count what is locked.
+    v_children := "@schema@".require_children(v_slot, v_children);
     -- New statements from here on: they see all that committed before the lock was granted.
     if (select count(*) from "@schema@".ready r where r.slot = v_slot)
         <> (select count(*) from "@schema@".completion c where c.slot = v_slot) then
@@ -40,7 +48,10 @@ begin
     end if;
     -- From here on closers of this chapter are refused, even if the truncation fails: the next call goes on with it.
     perform setval('"@schema@".tail_fence', v_oldest + 1, true);
-    execute format('truncate only %1$I.ready_%2$s, only %1$I.claim_%2$s, only %1$I.completion_%2$s', '@schema@', v_slot);
+    -- The completion child was not locked until here.
+    execute format('lock table only %s, only %s, only %s in access exclusive mode', v_children[1], v_children[2], v_children[3]);
+    v_children := "@schema@".require_children(v_slot, v_children);
+    execute format('truncate only %s, only %s, only %s continue identity restrict', v_children[1], v_children[2], v_children[3]);
     delete from "@schema@".pre_closed p where p.chapter <= v_oldest;
     update "@schema@".ring r set reclaimed = v_oldest;
     delete from "@schema@".chapter c where c.chapter < v_oldest - 100;
