@@ -40,6 +40,7 @@ LOCK_NAMES = {
     "ready": "generation",
     "completion": "attempt",
     "scope": "scope",
+    "work": "work_request",
     "operator_command": "command",
 }
 LOCK_ORDER = list(LOCK_NAMES.values())

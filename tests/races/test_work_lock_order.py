@@ -36,6 +36,8 @@ class Operation:
     prepare: Callable[[Works, Runtime, Any], Any] = lambda *_: None
     skips: bool = False
     """It passes by a locked row of Work."""
+    claims: bool = False
+    """It holds the lock of its request."""
 
 
 def permitted(works: Works, runtime: Runtime, claimed: Any) -> None:
@@ -70,8 +72,10 @@ def claim(works: Works, runtime: Runtime, claimed: Any) -> Any:
 
 
 OPERATIONS = {
-    "claim": Operation(run=claim, prepare=unclaimed, rows=("work", "dispatch"), skips=True),
-    "recovery": Operation(run=claim, prepare=expired, rows=ROWS, skips=True),
+    "claim": Operation(
+        run=claim, prepare=unclaimed, rows=("work", "dispatch"), skips=True, claims=True
+    ),
+    "recovery": Operation(run=claim, prepare=expired, rows=ROWS, skips=True, claims=True),
     "renew": Operation(
         run=lambda _, r, c: r.renew(c), prepare=permitted, rows=("work", "dispatch"), skips=True
     ),
@@ -109,7 +113,8 @@ def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
     """Nothing later has been touched, and no history is written."""
     runtime, claimed = prepared(works, operation)
     held = held_at(works, lock, runtime.engine, lambda: operation.run(works, runtime, claimed))
-    assert held == before(lock, ("schema", "scope", *operation.rows))
+    taken = ("schema", "scope", *(("request",) if operation.claims else ()), *operation.rows)
+    assert held == before(lock, taken)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ The first stays in its transaction until the second was seen to wait for it; a c
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,6 +35,21 @@ def test_a_claim_that_rolls_back_leaves_the_work_to_others(works: Works):
     first.take(work)
     first.engine.rollback()
     assert second.take(work).attempt == 1
+
+
+def test_a_repeated_claim_waits_for_the_one_whose_answer_was_lost(works: Works):
+    """It would pass by the rows that the first one still holds, and leave its lease to run out."""
+    work, first = works.accept(), works.runtime()
+    again = works.runtime()
+    again.owner = first.owner
+    first.engine.begin()
+    first.claim((work.work_id, 1), request=7)
+    claim = partial(again.claim, (work.work_id, 1), request=7)
+    with works.store.blocked(again.engine, claim, by=first.engine) as answer:
+        first.engine.commit()
+    [row] = answer.result()
+    assert (row.outcome, row.attempt) == ("claimed", 1)
+    assert works.row(work.work_id)["attempt"] == 1
 
 
 def test_a_claim_passes_by_a_lease_that_is_being_renewed(works: Works):

@@ -20,7 +20,7 @@ ROWS = {
     "dispatch": "dispatch",
     "permit": "effect_permit",
 }
-ORDER = ("schema", "scope", "command", *ROWS, "history")
+ORDER = ("schema", "scope", "command", "request", *ROWS, "history")
 COMMAND = "decide"
 """The id of the command whose lock `HOLD` names."""
 HOLD = {
@@ -33,7 +33,8 @@ REACHED = """
 select coalesce(array_agg(distinct case l.locktype
     when 'relation' then 'history'
     else case l.classid::regclass when 'onecommit.store_metadata'::regclass then 'schema'
-                                  when 'onecommit.operator_command'::regclass then 'command' else 'scope' end end), '{}')
+                                  when 'onecommit.operator_command'::regclass then 'command'
+                                  when 'onecommit.work'::regclass then 'request' else 'scope' end end), '{}')
 from pg_locks l
 where l.pid = %s and l.granted and (l.locktype = 'advisory'
     or l.relation = 'onecommit.work_history'::regclass and l.mode = 'RowExclusiveLock')

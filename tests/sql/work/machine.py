@@ -24,9 +24,10 @@ STEPS = (
     "do_what_is_rare",
     *["go_on"] * 4,
 )
-# Small enough to be drawn evenly. The small decisions come from dice that go on from step to step: drawn one by one they
+# Small enough to be drawn evenly, and where no module has a literal: hypothesis would also draw those of all modules that
+# happen to be loaded, and a derandomized run would not be the same alone and in the whole suite. The small decisions come from dice that go on from step to step: drawn one by one they
 # would be favoured and repeated from history to history, and few would get to where the rare guards are.
-SEEDS = st.integers(0, 2**24 - 1)
+SEEDS = st.integers(2**80, 2**80 + 2**24 - 1)
 MOST_ITEMS = 6
 SCOPES = count(1)
 

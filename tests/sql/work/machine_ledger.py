@@ -106,6 +106,7 @@ class Ledger:
         if work["state"] in ("failed", "canceled_before_effect"):
             for permit in work["permits"]:
                 admitted = permit["invocation_admitted_at"] is not None
+                assert permit["outcome"] in (*KNOWN, "granted"), "an end with an unknown outcome"
                 assert permit["outcome"] in KNOWN or not (admitted or permit["epoch"] != epoch), (
                     f"{work['state']} with an effect that nobody knows"
                 )

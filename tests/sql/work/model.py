@@ -244,10 +244,8 @@ class Model:
 
     def _close(self, item: Item, event: str) -> None:
         known = {"succeeded": "known_succeeded", "retry_before_effect": "proven_no_effect"}
-        if item.permit is not None and event in known:
-            item.permit.outcome = known[event]
-        elif item.permit is not None:
-            item.permit.close(self.epoch)
+        if item.permit is not None:
+            item.permit.outcome = known.get(event, "ambiguous")
 
     def handoff(self, fence: Fence) -> Answer:
         """Whether this is an admitted invocation that nobody asked to stop."""

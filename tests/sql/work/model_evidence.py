@@ -137,7 +137,8 @@ class EvidenceModel(Model):
         return None if proven else "ASDUR117"
 
     def _apply(self, item: Item, permit: Permit, evidence: str, result: bytes | None) -> None:
-        """Of one permit; Work with another unknown one goes on waiting."""
+        """Of one permit, under the epoch in which it is known; Work with another unknown one goes on waiting."""
+        item.epoch = self.epoch
         if evidence == "applied":
             permit.outcome = "known_succeeded"
             item.result = result

@@ -43,9 +43,9 @@ class Permit:
     admitted_at: datetime | None = None
 
     def may_have_had_an_effect(self, epoch: int) -> bool:
-        """Nobody knows its outcome, and it was admitted, or a restore may have lost its admission."""
-        unknown = self.outcome in ("granted", "ambiguous")
-        return unknown and (self.admitted_at is not None or self.epoch != epoch)
+        """Its outcome is unknown; or it is open and was admitted, or a restore may have lost its admission."""
+        admitted = self.admitted_at is not None or self.epoch != epoch
+        return self.outcome == "ambiguous" or (self.outcome == "granted" and admitted)
 
     def close(self, epoch: int) -> None:
         """As recovery, a cancellation or a disabled scope finds it."""
@@ -126,8 +126,10 @@ class Item:
             return None
         return next(reason for moment, reason in self._cutoffs() if moment == self.cutoff)
 
-    def next_attempt(self, now: datetime) -> tuple[datetime | None, str | None]:
-        """When the attempt after this one is eligible, or why there is none."""
+    def next_attempt(
+        self, now: datetime, *, at_once: bool = False
+    ) -> tuple[datetime | None, str | None]:
+        """When the attempt after this one is eligible, or why there is none. `at_once`: without a delay."""
         retry = self.request.retry
         allowed = self.request.max_attempts + (0 if self.offsets else self.authorized)
         closed = self.closed(now) or ("attempts" if self.attempt >= allowed else None)
@@ -135,11 +137,13 @@ class Item:
             return None, closed
         if self.offsets:
             eligible = self.accepted_at + self.offsets[self.attempt]
+        elif at_once:
+            eligible = now
         else:
             doubled = retry.initial_delay * 2 ** (max(self.attempt, 1) - 1)
             eligible = now + min(retry.max_delay, doubled)
         if self.request.is_planned:
-            closed = self.closed(max(now, eligible))
+            closed = "attempts" if eligible >= self.cutoff else None
         elif eligible >= self.accepted_at + retry.max_elapsed:
             closed = "elapsed"
         return (None, closed) if closed else (eligible, None)

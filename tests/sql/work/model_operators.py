@@ -84,6 +84,7 @@ class OperatedModel(EvidenceModel):
         if code is not None:
             return refused(code, item)
         item.authorized += 1
+        item.epoch = self.epoch
         self._wait(item)
         return self.record("retry_safe", command_id, arguments, "released", item)
 
@@ -156,11 +157,12 @@ class OperatedModel(EvidenceModel):
         permit = item.permit
         if permit is not None and permit.outcome in ("granted", "ambiguous"):
             permit.outcome = "ambiguous"
-            if permit.admitted_at is not None:
-                permit.epoch = self.epoch
+            permit.epoch = self.epoch
             item.move(item.suspended_by_class, "ASDUR106", self.now)
             return
-        closed = item.next_attempt(self.now)[1] if item.attempt else item.closed(self.now)
+        closed = (
+            item.next_attempt(self.now, at_once=True)[1] if item.attempt else item.closed(self.now)
+        )
         state = item.ended("lease_expired", self.epoch, closed)
         if state == "retry_wait":
             self._wait(item)

@@ -8,6 +8,7 @@ import pytest
 from onecommit.domain.work import Safety
 from onecommit.domain.work_policy import WorkPlan, WorkRetry
 
+from tests.sql.work.rows import SUSPENDED
 from tests.works import NOON, SECOND, Works
 
 pytestmark = pytest.mark.pg
@@ -57,21 +58,45 @@ def test_how_an_invocation_ends(works: Works, event: str, state: str, code: str,
         ("compatibility", "retry_wait"),
     ],
 )
-@pytest.mark.parametrize("permitted", [False, True])
-def test_how_an_attempt_without_an_invocation_ends(
-    works: Works, event: str, state: str, permitted: bool
-):
+def test_how_an_attempt_without_a_permit_ends(works: Works, event: str, state: str):
     """Nothing can have happened: it waits out its delay, or fails."""
     works.clock.stop()
     runtime = works.runtime()
     claimed = runtime.take(works.accept(safety=Safety.MANUAL_RESOLUTION))
-    if permitted:
-        runtime.permit(claimed)
     done = runtime.complete(claimed, event)
     assert (done.outcome, done.state) == ("completed", state)
     if state == "retry_wait":
         assert done.eligible_at == NOON + SECOND
-    assert works.permits(claimed.work_id) == ([(1, "proven_no_effect", False)] if permitted else [])
+
+
+@pytest.mark.parametrize("safety", Safety)
+@pytest.mark.parametrize("event", ["exception", "failed_terminal", "ambiguous", "compatibility"])
+def test_an_unknown_end_after_a_permit_is_no_failure_though_nothing_was_admitted(
+    works: Works, event: str, safety: Safety
+):
+    """A failover may have lost the admission before anybody rotated the epoch. Evidence decides, as of any other."""
+    runtime, operator = works.runtime(), works.operator()
+    claimed = runtime.take(works.accept(safety=safety))
+    runtime.permit(claimed)
+    done = runtime.complete(claimed, event)
+    retried = event == "exception" and safety in (Safety.IDEMPOTENT, Safety.PROVIDER_KEYED)
+    assert done.state == ("retry_wait" if retried else SUSPENDED[safety])
+    assert works.permits(claimed.work_id) == [(1, "ambiguous", False)]
+    canceled = operator.cancel(claimed.work_id)
+    assert canceled.state == SUSPENDED[safety]
+    if safety is not Safety.RECONCILE_BEFORE_RETRY:
+        found = operator.resolve(claimed.work_id, canceled.revision, "not_applied")
+        assert found.state == "canceled_before_effect"
+
+
+def test_proof_that_nothing_began_is_taken_after_a_permit(works: Works):
+    works.clock.stop()
+    runtime = works.runtime()
+    claimed = runtime.take(works.accept(safety=Safety.MANUAL_RESOLUTION))
+    runtime.permit(claimed)
+    done = runtime.complete(claimed, "retry_before_effect")
+    assert (done.state, done.eligible_at) == ("retry_wait", NOON + SECOND)
+    assert works.permits(claimed.work_id) == [(1, "proven_no_effect", False)]
 
 
 def test_attempts_are_limited_however_they_end(works: Works):

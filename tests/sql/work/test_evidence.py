@@ -371,6 +371,47 @@ def test_work_of_an_older_epoch_is_released(works: Works, stage: str, released: 
             assert works.runtime().claim(*works.due())[0].outcome == "claimed"
 
 
+@pytest.mark.parametrize("safety", Safety)
+def test_what_an_operator_frees_after_a_rotation_goes_on_at_once(works: Works, safety: Safety):
+    """The command was given under the new epoch, so the Work belongs to it; a release would add nothing."""
+    works.clock.stop()
+    work_id, revision = leave_unknown(works, works.runtime(), safety)
+    with rotated(works):
+        operator = works.operator()
+        if safety is RECONCILED:
+            begun = operator.begin(work_id, p_command_id="ask")
+            freed = operator.finish(work_id, "ask", begun.revision, "not_applied")
+        elif safety is MANUAL:
+            freed = operator.resolve(work_id, revision, "not_applied")
+        else:
+            freed = operator.retry_safe(work_id, revision)
+        assert freed.state == "retry_wait"
+        works.clock.pass_(SECOND)
+        [again] = works.runtime().claim(*works.due())
+        assert (again.outcome, again.attempt) == ("claimed", 2)
+        assert works.row(work_id)["epoch"] == works.store.epoch
+
+
+@pytest.mark.parametrize("with_deadline", [False, True])
+@pytest.mark.parametrize(("late", "state"), [(MICROSECOND, "retry_wait"), (0 * SECOND, "failed")])
+def test_a_release_does_not_count_a_delay_that_it_does_not_wait_for(
+    works: Works, late: timedelta, state: str, with_deadline: bool
+):
+    """The Work goes on at once, so only the time that is over counts: not the delay of its last attempt."""
+    works.clock.stop()
+    ends = works.clock.now + timedelta(hours=1)
+    retry = WorkRetry(max_elapsed=timedelta(hours=2 if with_deadline else 1))
+    terms = {"retry": retry} | ({"deadline": ends} if with_deadline else {})
+    work_id = works.runtime().take(works.accept(safety=KEYED, **terms)).work_id
+    works.clock.stop(ends - late)
+    with rotated(works):
+        works.runtime().claim(*works.due())
+        answer = works.operator().release(work_id, works.row(work_id)["revision"])
+        assert (answer.outcome, answer.state) == ("released", state)
+        if state == "retry_wait":
+            assert works.runtime().claim(*works.due())[0].outcome == "claimed"
+
+
 def test_a_fence_of_the_older_epoch_commits_nothing(works: Works):
     """Not even an observation."""
     runtime = works.runtime()

@@ -136,24 +136,27 @@ def test_a_plan_has_no_attempt_after_its_last_slot(shared_store: Store, authoriz
 
 
 def test_a_slot_at_or_after_the_deadline_does_not_come(shared_store: Store):
-    """Though the deadline is not reached yet."""
+    """The slots are used up: the deadline is not reached yet."""
     for deadline_us, found in (
         (5 * MINUTE_US + 1, (5 * MINUTE_US, None)),
-        (5 * MINUTE_US, (None, "deadline")),
-        (5 * MINUTE_US - 1, (None, "deadline")),
+        (5 * MINUTE_US, (None, "attempts")),
+        (5 * MINUTE_US - 1, (None, "attempts")),
     ):
         row = planned(attempt=1, deadline=after(deadline_us))
         assert next_attempt(shared_store, row, MINUTE_US) == found
 
 
 def test_deadline_only_keeps_the_legacy_delay_and_ends_at_the_cutoff(shared_store: Store):
-    """By whichever of the deadline and the longest time comes first."""
+    """By whichever of the deadline and the longest time comes first; before it comes, no attempt fits any more."""
     for deadline_us, elapsed_us, found in (
         (3 * SECOND_US + 1, HOUR_US, (3 * SECOND_US, None)),
-        (3 * SECOND_US, HOUR_US, (None, "deadline")),
+        (3 * SECOND_US, HOUR_US, (None, "attempts")),
         (HOUR_US, 3 * SECOND_US + 1, (3 * SECOND_US, None)),
-        (HOUR_US, 3 * SECOND_US, (None, "elapsed")),
-        (3 * SECOND_US, 3 * SECOND_US, (None, "deadline")),
+        (HOUR_US, 3 * SECOND_US, (None, "attempts")),
+        (SECOND_US + 1, HOUR_US, (None, "attempts")),
+        (SECOND_US, HOUR_US, (None, "deadline")),
+        (HOUR_US, SECOND_US, (None, "elapsed")),
+        (SECOND_US, SECOND_US, (None, "deadline")),
     ):
         row = deadline_only(deadline_us, max_elapsed_us=elapsed_us, attempt=2)
         assert next_attempt(shared_store, row, SECOND_US) == found

@@ -12,6 +12,7 @@ begin
     update "@schema@".effect_permit p
     set outcome = case when v_applied then 'known_succeeded' else 'proven_no_effect' end, closed_at = p_now
     where p.permit_id = p_permit_id;
+    update "@schema@".work w set epoch = p_epoch where w.work_id = p_work.work_id and w.epoch <> p_epoch;
     if v_applied then
         insert into "@schema@".work_result (work_id, scope_id, codec, sha256, result)
         values (p_work.work_id, p_work.scope_id, p_result_codec, sha256(p_result), p_result);

@@ -1,7 +1,7 @@
 -- Guarantee: of the items asked for in one scope, those that stand at the revision that discovery showed and are due
 -- belong to p_owner, each under the next attempt and lease generation; of concurrent claims one wins. What lost its
 -- lease, its time or its epoch is decided instead (moved). The same p_owner and p_request get the same answer again.
--- For work_runtime. Locks: schema, scope (shared), Work (skipping locked ones), dispatch, permit. Raises 22023, OC012.
+-- For work_runtime. Locks: schema, scope (shared), request, Work (skipping), dispatch, permit. Raises 22023, OC012.
 create or replace function "@schema@".claim_work(
     p_scope_id text, p_work_ids bigint[], p_revisions bigint[], p_owner bigint, p_request bigint, p_epoch bigint)
 returns table (
@@ -29,6 +29,9 @@ begin
     end if;
     v_code := "@schema@".enter_scope(p_scope_id, null, p_epoch);
     if v_code is null then
+        -- A repeat waits here for the call whose answer was lost, and does not pass by the rows that it still holds.
+        v_done := pg_advisory_xact_lock(
+            "@schema@".lock_class('"@schema@".work'), "@schema@".scope_key(p_owner || '/' || p_request)) is not null;
         -- All Work rows before any dispatch row, in one order, so that claims of several items cannot block each other.
         v_locked := array(
             select w.work_id from "@schema@".work w where w.work_id = any (p_work_ids) and w.scope_id = p_scope_id

@@ -3,5 +3,5 @@ create or replace function "@schema@".count_unresolved(p_work_id bigint, p_epoch
 language sql stable as $$
     select count(*)::integer from "@schema@".effect_permit p
     where p.work_id = p_work_id and p.outcome in ('granted', 'ambiguous')
-      and (p.invocation_admitted_at is not null or p.epoch <> p_epoch)
+      and (p.outcome = 'ambiguous' or p.invocation_admitted_at is not null or p.epoch <> p_epoch)
 $$;

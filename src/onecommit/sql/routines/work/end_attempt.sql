@@ -9,7 +9,10 @@ language plpgsql as $$
 declare
     v_outcome constant text := case
         when p_event = 'succeeded' then 'known_succeeded'
-        when p_event <> 'retry_before_effect' and p_sight.admitted then 'ambiguous'
+        when p_event = 'retry_before_effect' then 'proven_no_effect'
+        -- A report that does not know is taken at its word, also where no admission stands.
+        when p_sight.admitted or p_sight.granted is not null
+            and p_event in ('exception', 'ambiguous', 'failed_terminal', 'compatibility') then 'ambiguous'
         else 'proven_no_effect'
     end;
     v_end "@schema@".work_end;

@@ -18,9 +18,9 @@ begin
         eligible_at := p_now + "@schema@".retry_delay_us(
             greatest(p_work.attempt, 1), p_work.initial_delay_us, p_work.max_delay_us) * interval '1 microsecond';
     end if;
-    if p_work.plan_version is not null then
-        closed := "@schema@".admission_closed(p_work, greatest(p_now, eligible_at));
-    elsif eligible_at >= p_work.accepted_at + p_work.max_elapsed_us * interval '1 microsecond' then
+    if eligible_at >= "@schema@".work_cutoff(p_work) then
+        closed := 'attempts';  -- the cutoff has not come, but nothing fits before it
+    elsif p_work.plan_version is null and eligible_at >= p_work.accepted_at + p_work.max_elapsed_us * interval '1 microsecond' then
         closed := 'elapsed';
     end if;
     if closed is not null then

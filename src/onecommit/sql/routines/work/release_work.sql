@@ -6,6 +6,7 @@ create or replace function "@schema@".release_work(
 language plpgsql as $$
 declare
     v_permit "@schema@".effect_permit;
+    v_at_once "@schema@".work := p_work;
     v_end "@schema@".work_end;
     v_moved bigint;
 begin
@@ -14,10 +15,8 @@ begin
     where p.work_id = p_work.work_id and p.attempt = p_work.attempt and p.lease_generation = p_work.lease_generation
       and p.outcome in ('granted', 'ambiguous');
     if v_permit.permit_id is not null then
-        -- An admission that a restore may have lost is known by the permit's old epoch alone: that one keeps it.
         update "@schema@".effect_permit p
-        set outcome = 'ambiguous', closed_at = coalesce(p.closed_at, p_now),
-            epoch = case when p.invocation_admitted_at is not null then p_epoch else p.epoch end
+        set outcome = 'ambiguous', closed_at = coalesce(p.closed_at, p_now), epoch = p_epoch
         where p.permit_id = v_permit.permit_id and p.outcome = v_permit.outcome and p.epoch <> p_epoch;
         get diagnostics v_moved = row_count;
         if v_moved <> 1 then
@@ -26,8 +25,10 @@ begin
         end if;
         v_end.state := "@schema@".suspended_state(p_work.safety);
     else
+        v_at_once.initial_delay_us := 0;  -- waiting_end waits for a slot, not for a delay
+        v_at_once.max_delay_us := 0;
         v_end.closed := case when p_work.attempt = 0 then "@schema@".admission_closed(p_work, p_now)
-                             else ("@schema@".next_attempt(p_work, p_now)).closed end;
+                             else ("@schema@".next_attempt(v_at_once, p_now)).closed end;
         v_end.state := "@schema@".decide_end(
             p_work.safety, 'lease_expired', "@schema@".has_unresolved(p_work.work_id, p_epoch),
             p_work.cancel_requested_at is not null, v_end.closed);

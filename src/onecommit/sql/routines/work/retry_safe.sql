@@ -32,7 +32,7 @@ begin
             "@schema@".retry_safe_code(v_work, "@schema@".has_unresolved(p_work_id, p_epoch), v_now));
         exit decided when code is not null;
         outcome := 'released';
-        update "@schema@".work w set authorized_attempts = w.authorized_attempts + 1 where w.work_id = p_work_id;
+        update "@schema@".work w set authorized_attempts = w.authorized_attempts + 1, epoch = p_epoch where w.work_id = p_work_id;
         perform "@schema@".move_work(v_work, "@schema@".waiting_end(v_work, v_now), 'retry_authorized', p_epoch, v_now, p_command_id, p_actor);
         select r.* into code, state, revision
         from "@schema@".record_command(
