@@ -18,6 +18,8 @@ import typer
 import onecommit
 from onecommit import Unique, cli
 from onecommit.domain.settings import StoreSettings
+from onecommit.schema.doctor.checks import CHECKS
+from onecommit.schema.doctor.vital_checks import VITAL_CHECKS
 from onecommit.telemetry import events
 from onecommit.worker import WorkerSettings
 
@@ -194,6 +196,16 @@ def test_every_function_that_crosses_a_privilege_boundary_is_listed():
         if "security definer" in path.read_text()
     }
     assert definers - listed == set()
+
+
+def test_every_check_of_the_doctor_is_listed():
+    """Each once, in the table of those of its kind."""
+    page = text_of("how-to/doctor.md")
+    compared, _, at_work = page.partition("## What is looked at while the store works")
+    for part, checks in ((compared, CHECKS), (at_work, VITAL_CHECKS)):
+        assert re.findall(
+            r"^\| `(\w+)` \| ", part.partition("## What is compared")[2] or part, re.MULTILINE
+        ) == [check.name for check in checks]
 
 
 def test_every_public_name_is_listed():

@@ -106,7 +106,7 @@ MetricsHostOption = Annotated[
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Start only if `onecommit doctor --strict` has nothing to say."),
+    typer.Option("--strict", help="Start only if `onecommit doctor --strict` finds no drift."),
 ]
 SupervisedOption = Annotated[bool, typer.Option("--supervised", hidden=True)]
 

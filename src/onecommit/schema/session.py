@@ -63,14 +63,18 @@ def owner_session(dsn: str, *, schema: str, patience: Patience) -> Iterator[Conn
 
 
 def refuse_pooler(connection: Connection) -> None:
-    """Raise unless one server process answers every transaction, the one that greeted us.
+    """Raise if a session lock could stay behind with a stranger."""
+    if is_pooled(connection):
+        raise _pooled("the connection goes through a pooler")
 
-    A pooler sends its own process number at the start, or gives each transaction another server process;
-    a session lock taken through it would stay behind with a stranger.
+
+def is_pooled(connection: Connection) -> bool:
+    """Whether anybody but the one server process that greeted us answers.
+
+    A pooler sends its own process number at the start, or gives each transaction another server process.
     """
     pids = {_answering_pid(connection) for _ in range(3)}
-    if pids != {connection.info.backend_pid}:
-        raise _pooled("the connection goes through a pooler")
+    return pids != {connection.info.backend_pid}
 
 
 def _refuse_standby(connection: Connection) -> None:

@@ -8,10 +8,16 @@ from onecommit.errors import StoreUnavailable
 from onecommit.store.async_store import AsyncListener, AsyncStore
 from onecommit.telemetry.events import Emit, ListenerReady, ListenerSilent, ListenerUnavailable
 
-_TEST_BUDGET = 3.0
+TEST_BUDGET = 3.0
+"""How many seconds a notice that we sent may take to come back."""
 _TEST_INTERVAL = 60.0
 _RETRY_AFTER_SILENCE = 60.0
 _RETRY_AFTER_LOSS = 1.0
+
+
+def new_test() -> str:
+    """A notice to oneself, which every other listener passes over."""
+    return "t" + secrets.token_hex(8)
 
 
 class _Silent(Exception):
@@ -67,10 +73,10 @@ class Notifier:
     async def _keep_testing(self) -> None:
         while True:
             self._heard.clear()
-            self._token = "t" + secrets.token_hex(8)
+            self._token = new_test()
             await self._store.notify(self._token)
             try:
-                async with asyncio.timeout(_TEST_BUDGET):
+                async with asyncio.timeout(TEST_BUDGET):
                     await self._heard.wait()
             except TimeoutError:
                 raise _Silent from None

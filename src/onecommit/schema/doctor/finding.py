@@ -2,9 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from onecommit.schema.doctor.catalog import Catalog
 from onecommit.schema.doctor.expected import Expected
+from onecommit.schema.doctor.vitals import Vitals
+
+
+class Severity(StrEnum):
+    """Whether a pipeline has to stop."""
+
+    FINDING = "finding"
+    """Something is wrong; drift always is."""
+    WARNING = "warning"
+    """It works, but badly, or not for long."""
+    INFORMATION = "information"
+    """Nothing is wrong; somebody may want to do something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +30,7 @@ class Finding:
     remedy: str
     strict: bool = False
     """Whether it is one in the strict profile only."""
+    severity: Severity = Severity.FINDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +40,15 @@ class Check:
     name: str
     looks_at: str
     findings: Callable[[Catalog, Expected], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VitalCheck:
+    """A name and a pure verdict over what goes on in the store at the moment."""
+
+    name: str
+    looks_at: str
+    findings: Callable[[Vitals], Iterator[Finding]]
 
 
 REINSTALL = "Run `onecommit migrate --reinstall-routines` as the owner of the schema."

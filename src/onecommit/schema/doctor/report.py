@@ -16,7 +16,7 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
-    """Findings by check; those of the strict profile only if it was asked for."""
+    """What was found, by check; findings of the strict profile only if it was asked for."""
 
     schema: str
     profile: Profile
@@ -24,12 +24,17 @@ class DoctorReport:
     checks: Sequence[str]
     findings: Sequence[tuple[str, Finding]]
     """Each with the name of its check."""
+    warnings: Sequence[tuple[str, Finding]] = ()
+    """What works, but badly or not for long."""
+    information: Sequence[tuple[str, Finding]] = ()
+    """What somebody may want to know; nothing is wrong."""
     unseen: Sequence[str]
     """What the login may not see, so that no verdict covers it."""
+    unseen_at_work: Sequence[str] = ()
+    """The same of what goes on at the moment."""
 
     @property
     def remedies(self) -> list[str]:
-        """What an operator may do about the findings, each once; the doctor does none of it."""
-        return list(
-            dict.fromkeys(f"{finding.subject}: {finding.remedy}" for _, finding in self.findings)
-        )
+        """What an operator may do about all that was found, each once; the doctor does none of it."""
+        found = (*self.findings, *self.warnings, *self.information)
+        return list(dict.fromkeys(f"{finding.subject}: {finding.remedy}" for _, finding in found))

@@ -10,22 +10,20 @@ declare
     v_ring "@schema@".ring;
     v_oldest integer;
     v_slot smallint;
-    v_kept interval;
-    v_closed_at timestamptz;
+    v_due_at timestamptz;
     v_children regclass[];
 begin
     select * into v_ring from "@schema@".ring r;
     v_oldest := v_ring.reclaimed + 1;
     v_slot := "@schema@".ring_slot(v_oldest);
-    v_kept := case when v_head + 1 - v_oldest >= 6 then least(v_ring.retention_floor, v_ring.retention) else v_ring.retention end;
-    select c.closed_at into v_closed_at from "@schema@".chapter c where c.chapter = v_oldest;
-    if v_oldest < v_head and v_closed_at is null then
+    v_due_at := "@schema@".reclaim_due_at(v_oldest, v_head);
+    if v_oldest < v_head and v_due_at is null then
         -- The transaction that moved the fence on was rolled back: the chapter is kept from now on.
         insert into "@schema@".chapter as c (chapter, closed_at) values (v_oldest, "@schema@".store_now())
         on conflict on constraint chapter_pkey do update set closed_at = excluded.closed_at;
         return;
     end if;
-    if v_oldest >= v_head or v_closed_at > "@schema@".store_now() - v_kept then
+    if v_oldest >= v_head or v_due_at > "@schema@".store_now() then
         return;
     end if;
     v_children := "@schema@".require_children(v_slot);
