@@ -228,6 +228,21 @@ def test_work_of_an_older_epoch_is_released(run: Run, database: Database):
     assert json.loads(run(*bulk, view.contract_name, "--yes", "--json").stdout) == []
 
 
+def test_a_number_that_nothing_has_is_refused(run: Run):
+    """Not by a traceback of the driver."""
+    work_id, bounds = 2**64, ("--actor", "ada", "--reason", "asked")
+    for command in (
+        ("work", "show", work_id),
+        ("work", "list", "--before", work_id),
+        ("work", "retry-safe", work_id, "--revision", 1, *bounds),
+        ("scope", "disable", "tenant-1", "--generation", work_id, "--yes", *bounds),
+    ):
+        error = run(*command).exception
+        assert isinstance(error, OnecommitError), command
+        assert error.code == "22023"
+    assert run("work", "purge", "--older-than-days", 1e9, "--yes", *bounds).exit_code == 2
+
+
 def test_the_operators_login_suffices(
     run: Run, database: Database, monkeypatch: pytest.MonkeyPatch
 ):

@@ -4,7 +4,7 @@ import psycopg
 from psycopg import errors
 
 from onecommit.drivers.transaction import refusal_of
-from onecommit.errors import OnecommitError, StoreUnavailable
+from onecommit.errors import InvalidArgument, OnecommitError, StoreUnavailable
 
 CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Rolled back as a whole by the server and right to try again."""
@@ -16,6 +16,8 @@ def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     if ours is not None:
         return ours
     match error:
+        case errors.NumericValueOutOfRange():
+            return InvalidArgument(f"a number given to {doing} is larger than the store holds")
         case errors.ReadOnlySqlTransaction():
             return StoreUnavailable(
                 "the server is read-only",

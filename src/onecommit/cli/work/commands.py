@@ -220,7 +220,8 @@ def release_all(
 def purge(
     *,
     older_than: Annotated[
-        float, typer.Option("--older-than-days", min=0, help="Ended at least so long ago.")
+        float,
+        typer.Option("--older-than-days", min=0, max=36_500, help="Ended at least so long ago."),
     ],
     actor: ActorOption,
     reason: ReasonOption,
