@@ -24,6 +24,11 @@ class Promotion(NamedTuple):
     promoted: int
     next_in_us: int | None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that is due is left: not even in the hands of a transaction that promotes it too."""
+        return self.promoted == 0 and self.next_in_us != 0
+
 
 class Rescue(NamedTuple):
     """Attempts taken from dead workers or past their deadline."""

@@ -17,6 +17,10 @@ _LAST_CALLS = 5.0
 _LAST_BREATH = 1.0
 """Seconds that cancelled tasks get where nobody wants to wait."""
 
+_HELD_SECONDS = 5.0
+"""How long to wait for a job that is due and held by another transaction: the leader may be promoting it."""
+_HELD_PAUSE = 0.02
+
 
 class Shutdown:
     """The steps by which a worker ends. Both ways return how many attempts are left to rescue."""
@@ -141,9 +145,12 @@ class Shutdown:
 
 async def run_until_empty(machinery: Machinery) -> None:
     """Return when nothing is ready, nothing is due, nothing runs and everything is recorded."""
+    loop = asyncio.get_running_loop()
+    gives_up_at = loop.time() + _HELD_SECONDS
     while True:
-        promoted = await machinery.maintenance.promote_now()
-        ended = machinery.ended
+        # Read before the promotion: what is recorded after it may be due already.
+        ends = machinery.ends
+        promotion = await machinery.maintenance.promote_now()
         empty = {name: each.watch() for name, each in machinery.dispatchers.items()}
         machinery.wake(None)
         for queue, event in empty.items():
@@ -151,8 +158,12 @@ async def run_until_empty(machinery: Machinery) -> None:
             await machinery.stations[queue].settle()
         await machinery.completer.settle()
         worked = await machinery.work.run_until_empty()
-        if not promoted and not worked and machinery.ended == ended:
+        if promotion.promoted or worked or machinery.ends != ends:
+            gives_up_at = loop.time() + _HELD_SECONDS
+        elif promotion.is_complete or loop.time() >= gives_up_at:
             return
+        else:
+            await asyncio.sleep(_HELD_PAUSE)
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, object]) -> bool:

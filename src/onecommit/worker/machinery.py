@@ -168,9 +168,10 @@ class Machinery:
             self._add_queue(queue, concurrency, kinds)
 
     @property
-    def ended(self) -> int:
-        """Jobs that have ended in this process."""
-        return sum(station.ended for station in self.stations.values())
+    def ends(self) -> tuple[int, int]:
+        """How many attempts have ended, and how many ends were recorded, since the start."""
+        ended = sum(station.ended for station in self.stations.values())
+        return ended, self.completer.ended.total()
 
     def start(self) -> None:
         """Begin to work."""

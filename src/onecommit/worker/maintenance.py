@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from onecommit.calls.maintenance import promote_jobs, tend_ring
+from onecommit.calls.maintenance import Promotion, promote_jobs, tend_ring
 from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
 from onecommit.worker.incarnation import Incarnation
@@ -71,10 +71,10 @@ class Maintenance:
             self._next("tend", await self._tend())
         return self._pause("lead", "promote", "rescue", "tend")
 
-    async def promote_now(self) -> int:
-        """Make ready what is due, whoever leads; return how many jobs that were."""
+    async def promote_now(self) -> Promotion:
+        """Make ready what is due, whoever leads; what somebody else's transaction holds is left to it."""
         call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
-        return (await self._store.run(call)).promoted
+        return await self._store.run(call)
 
     async def _lead(self) -> bool:
         worker = await self._incarnation.alive()
@@ -82,15 +82,14 @@ class Maintenance:
         return await self._store.run(call)
 
     async def _promote(self) -> float:
-        call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
-        promotion = await self._store.run(call)
+        promotion = await self.promote_now()
         self.promoted += promotion.promoted
         longest = _LONGEST_PROMOTION_PAUSE if self._listening() else 1.0
         if promotion.promoted >= _PROMOTE_LIMIT:
             return 0.0
         if promotion.next_in_us is None:
             return longest
-        # What is due and was not promoted is held by somebody else's transaction.
+        # What is due and was not promoted is held by somebody else.
         return min(max(promotion.next_in_us / 1_000_000, _SHORTEST_PROMOTION_PAUSE), longest)
 
     async def _rescue(self) -> float:
