@@ -1,5 +1,6 @@
 """Registering handlers: mistakes are told at once, with the remedy."""
 
+import functools
 from datetime import timedelta
 
 import pytest
@@ -103,6 +104,14 @@ def test_a_lambda_needs_a_name(app: App):
         ({"timeout": timedelta(0)}, "timeout"),
         ({"timeout": timedelta(seconds=-1)}, "timeout"),
         ({"timeout": 30}, "timeout"),
+        ({"timeout": timedelta.max}, "timeout"),
+        ({"max_attempts": "5"}, "max_attempts"),
+        ({"max_attempts": True}, "max_attempts"),
+        ({"max_attempts": 2.5}, "max_attempts"),
+        ({"priority": "high"}, "priority"),
+        ({"priority": 2.0}, "priority"),
+        ({"unique": "to"}, "unique"),
+        ({"retry": 5}, "retry"),
     ],
 )
 def test_a_bad_setting_is_named(app: App, settings, field):
@@ -120,6 +129,42 @@ def test_a_handler_without_a_context_is_refused(app: App):
 
         @app.job()
         async def send() -> None: ...
+
+
+class Sender:
+    async def __call__(self, ctx: JobContext) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "handler", [functools.partial(print, "x"), Sender(), Sender], ids=["partial", "object", "class"]
+)
+def test_only_a_function_is_a_handler(app: App, handler):
+    with pytest.raises(UsageError, match="not a function"):
+        app.job(name="send")(handler)
+    assert len(app.registry) == 0
+
+
+def test_a_generator_is_no_handler(app: App):
+    def several(ctx: SyncJobContext):
+        yield 1
+
+    async def several_async(ctx: JobContext):
+        yield 1
+
+    for handler in (several, several_async):
+        with pytest.raises(UsageError, match="yields"):
+            app.job()(handler)
+    assert len(app.registry) == 0
+
+
+def test_an_async_decorator_makes_a_handler_async(app: App):
+    def work(ctx: SyncJobContext) -> None: ...
+
+    @functools.wraps(work)
+    async def wrapper(ctx: JobContext) -> None:
+        return work(ctx)
+
+    assert app.job()(wrapper).definition.is_async
 
 
 def test_a_unique_rule_over_an_unknown_argument_is_found_before_the_first_job(app: App):
@@ -141,6 +186,11 @@ def test_a_unique_rule_over_an_unknown_argument_is_found_before_the_first_job(ap
         ({"timeout": timedelta(0)}, "timeout"),
         ({"queue": "q" * 300}, "queue"),
         ({"tags": [""]}, "tags"),
+        ({"tags": "urgent"}, "tags"),
+        ({"tags": 5}, "tags"),
+        ({"delay": timedelta.max}, "delay"),
+        ({"max_attempts": "5"}, "max_attempts"),
+        ({"unique": "to"}, "unique"),
     ],
 )
 def test_a_bad_option_is_named(app: App, options, field):

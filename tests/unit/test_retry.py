@@ -35,9 +35,11 @@ def test_no_policy_waits_longer_than_its_bound(first, factor):
     "wrong",
     [
         {"first": timedelta(seconds=-1)},
+        {"first": 5},
         {"factor": 0.5},
         {"factor": float("nan")},
         {"longest": timedelta(hours=25)},
+        {"longest": None},
         {"jitter": 1.5},
     ],
     ids=lambda wrong: next(iter(wrong)),

@@ -49,8 +49,16 @@ def test_a_window_travels_in_microseconds():
     assert Unique().key_of({}, kind="k", queue="q").window_us is None
 
 
-@pytest.mark.parametrize("wrong", [{"by": "to"}, {"within": timedelta(0)}])
+@pytest.mark.parametrize(
+    "wrong", [{"by": "to"}, {"within": timedelta(0)}, {"within": 5}, {"within": timedelta.max}]
+)
 def test_a_rule_that_makes_no_sense_is_refused_by_name(wrong):
     with pytest.raises(InvalidArgument) as caught:
         Unique(**wrong)
     assert caught.value.field in wrong
+
+
+def test_an_argument_that_the_job_does_not_take_is_named():
+    with pytest.raises(InvalidArgument, match="recipient") as caught:
+        Unique(by=("recipient",)).key_of({"to": 1}, kind="send", queue="q")
+    assert caught.value.field == "unique"

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from onecommit.app.context import JobContext, SyncJobContext
+from onecommit.app.context import CallerOwnedJobContext, JobContext, SyncJobContext
 from onecommit.domain.job import JobState, Outcome
 from onecommit.domain.outcome import Complete, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
+from onecommit.domain.token import FinalizationReceipt
 from onecommit.telemetry.events import AttemptFailed, UnknownKind
 
 pytestmark = pytest.mark.pg
@@ -110,7 +112,9 @@ async def test_an_old_job_of_an_unknown_kind_uses_up_its_attempts(
         Complete(object()),
         Snooze(timedelta(seconds=-1)),
         Snooze("soon"),
+        Snooze(timedelta.max),
         RetryAfter(None),
+        RetryAfter(timedelta.max),
         "x" * 2_000_000,
     ],
     ids=[
@@ -122,7 +126,9 @@ async def test_an_old_job_of_an_unknown_kind_uses_up_its_attempts(
         "complete",
         "negative_delay",
         "text_delay",
+        "endless_snooze",
         "no_delay",
+        "endless_delay",
         "huge",
     ],
 )
@@ -139,6 +145,24 @@ async def test_a_result_that_cannot_be_stored_is_a_failure_that_says_so(
     view = await app.jobs.get(job.job_id)
     assert (view.state, view.code) == (JobState.DEAD, "invalid_result")
     assert [event.code for event in events.of(AttemptFailed)] == ["invalid_result"]
+    await healthy()
+
+
+async def test_a_coroutine_as_a_result_is_a_failure_that_says_what_to_write(
+    app, worker_of, healthy
+):
+    async def inner() -> None: ...
+
+    @app.job(max_attempts=1)
+    def outer(ctx: SyncJobContext) -> Any:
+        return inner()
+
+    job = await outer.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.code) == (JobState.DEAD, "invalid_result")
+    assert "async def" in view.detail["error"]
     await healthy()
 
 
@@ -202,6 +226,7 @@ class Unprintable(Exception):
         SystemExit(3),
         KeyboardInterrupt(),
         asyncio.CancelledError(),
+        GeneratorExit(),
         BaseException("bare"),
         StopIteration(),
         Unprintable(),
@@ -224,6 +249,53 @@ async def test_no_exception_of_a_handler_ends_the_worker(app, worker_of, healthy
         raise error
 
     job = await (fail_in_a_thread if flavour == "in a thread" else fail).enqueue()
+    worker = await worker_of()
+    await worker.drain()
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.code) == (JobState.DEAD, "handler_error")
+    await healthy()
+
+
+@pytest.mark.parametrize("when", ["at once", "later", "after a wait"])
+@pytest.mark.parametrize("result", [None, 1], ids=["no_result", "result"])
+async def test_a_cancellation_that_a_handler_leaves_behind_reaches_no_other_job(
+    app, worker_of, healthy, when, result
+):
+    """Jobs that never wait share a task."""
+
+    @app.job(max_attempts=1)
+    async def leave(ctx: JobContext) -> int | None:
+        if when == "after a wait":
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        if when == "later":
+            asyncio.get_running_loop().call_soon(task.cancel)
+        else:
+            task.cancel()
+        time.sleep(0.002)  # noqa: ASYNC251 - so that the shared task has held the loop for its turn
+        return result
+
+    @app.job(max_attempts=1)
+    async def wait(ctx: JobContext) -> None:
+        await asyncio.sleep(0)
+
+    jobs = [await job.enqueue() for _ in range(5) for job in (leave, wait)]
+    worker = await worker_of()
+    await worker.drain()
+    views = [await app.jobs.get(job.job_id) for job in jobs]
+    assert {view.state for view in views} == {JobState.COMPLETED}
+    await healthy()
+
+
+async def test_a_cancellation_left_behind_does_not_keep_the_store_from_being_asked(
+    app, worker_of, healthy
+):
+    @app.caller_owned_job(max_attempts=1)
+    async def fail(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        asyncio.current_task().cancel()
+        raise LookupError
+
+    job = await fail.enqueue()
     worker = await worker_of()
     await worker.drain()
     view = await app.jobs.get(job.job_id)

@@ -175,8 +175,13 @@ async def test_what_an_executor_may_not_return_is_an_unknown_outcome(
     assert (ended.event, ended.code) == ("compatibility", "ASDUR106")
 
 
+@pytest.mark.parametrize("error", [ConnectionError, SystemExit, KeyboardInterrupt])
 async def test_an_exception_is_tried_again_with_the_same_key(
-    app: App, database: Database, worker_of: StartWorker, events: Events
+    app: App,
+    database: Database,
+    worker_of: StartWorker,
+    events: Events,
+    error: type[BaseException],
 ):
     """In a safe class; its text is nowhere."""
     keys: list[UUID] = []
@@ -186,7 +191,7 @@ async def test_an_exception_is_tried_again_with_the_same_key(
     async def run(invocation: WorkInvocation, payload: dict) -> str:
         keys.append(invocation.activity_id)
         if len(keys) < 3:
-            raise ConnectionError("card 4242")
+            raise error("card 4242")
         return "paid"
 
     await worker_of()
@@ -200,12 +205,12 @@ async def test_an_exception_is_tried_again_with_the_same_key(
         ("known_succeeded", True),
     ]
     assert "4242" not in repr(events.seen)
-    assert events.of(WorkAttemptFailed)[0].failure == "ConnectionError"
+    assert events.of(WorkAttemptFailed)[0].failure == error.__name__
     with database.connect() as connection:
         codes = connection.execute(
             "select distinct application_code from onecommit.work_history where event = 'exception'"
         ).fetchall()
-    assert codes == [("ConnectionError",)]
+    assert codes == [(error.__name__,)]
 
 
 @pytest.mark.parametrize(

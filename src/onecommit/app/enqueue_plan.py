@@ -45,14 +45,25 @@ class EnqueueOptions:
     on_parent_failure: str | None = None
 
     def __post_init__(self) -> None:
-        check_bounds(priority=self.priority, max_attempts=self.max_attempts, timeout=self.timeout)
+        check_bounds(
+            priority=self.priority,
+            max_attempts=self.max_attempts,
+            timeout=self.timeout,
+            unique=self.unique,
+        )
         microseconds(self.delay, field="delay")
         if self.queue is not None:
             checked_name(self.queue, field="queue")
-        for tag in self.tags or ():
-            checked_name(tag, field="tags")
+        self._check_tags()
         self._check_times()
         self._check_parent()
+
+    def _check_tags(self) -> None:
+        tags: object = self.tags or ()
+        if isinstance(tags, str) or not isinstance(tags, Sequence):
+            raise InvalidArgument("`tags` is not a list of texts", field="tags")
+        for tag in tags:
+            checked_name(tag, field="tags")
 
     def _check_times(self) -> None:
         if self.run_at is None:

@@ -1,6 +1,5 @@
 """The jobs that an application knows."""
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,7 +20,7 @@ from onecommit.domain.follow_up import FollowUpFunction, Transition
 from onecommit.domain.payload import Payload, encode_result
 from onecommit.domain.queue import PRIORITIES, checked_name
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
-from onecommit.domain.signature import arguments_of, check_shape
+from onecommit.domain.signature import arguments_of, check_shape, is_async
 from onecommit.domain.unique import Unique, microseconds
 from onecommit.errors import InvalidArgument, UsageError
 
@@ -50,13 +49,20 @@ class JobDefinition:
     def __post_init__(self) -> None:
         checked_name(self.kind, field="name")
         checked_name(self.queue, field="queue")
-        check_bounds(priority=self.priority, max_attempts=self.max_attempts, timeout=self.timeout)
+        check_bounds(
+            priority=self.priority,
+            max_attempts=self.max_attempts,
+            timeout=self.timeout,
+            unique=self.unique,
+        )
+        if not isinstance(self.retry, Retry):
+            raise InvalidArgument("`retry` is not a Retry", field="retry")
         check_shape(self.handler)
 
     @cached_property
     def is_async(self) -> bool:
         """Whether the handler is awaited; a plain function runs in a thread."""
-        return inspect.iscoroutinefunction(inspect.unwrap(self.handler))
+        return is_async(self.handler)
 
     @cached_property
     def payload(self) -> Payload:
@@ -146,14 +152,26 @@ class Registry:
 
 
 def check_bounds(
-    *, priority: int | None, max_attempts: int | None, timeout: timedelta | None
+    *,
+    priority: int | None,
+    max_attempts: int | None,
+    timeout: timedelta | None,
+    unique: Unique | None,
 ) -> None:
     """Raise for an option outside of what the store accepts, by its name."""
-    if priority is not None and priority not in PRIORITIES:
+    if priority is not None and not _is_whole(priority, within=PRIORITIES):
         raise InvalidArgument("`priority` is not 1, 2, 3 or 4", field="priority")
-    if max_attempts is not None and not 1 <= max_attempts <= MOST_ATTEMPTS:
+    if max_attempts is not None and not _is_whole(max_attempts, within=range(1, MOST_ATTEMPTS + 1)):
         raise InvalidArgument(
             f"`max_attempts` is not between 1 and {MOST_ATTEMPTS}", field="max_attempts"
         )
     if timeout is not None and not microseconds(timeout, field="timeout"):
         raise InvalidArgument("`timeout` is zero", field="timeout")
+    if unique is not None and not isinstance(unique, Unique):
+        raise InvalidArgument(
+            "`unique` is not a Unique", field="unique", remedy='Write Unique(by=("to",)).'
+        )
+
+
+def _is_whole(number: object, *, within: range) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number in within

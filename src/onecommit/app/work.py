@@ -1,6 +1,5 @@
 """Registered Work: its contract, who runs it, and every way to accept it."""
 
-import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
@@ -10,6 +9,7 @@ from onecommit.app.stores import Stores
 from onecommit.app.sync_acceptor import SyncAcceptor
 from onecommit.app.work_contract import WorkContract
 from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
+from onecommit.domain.signature import is_async
 from onecommit.domain.work import WorkInquiry
 from onecommit.domain.work_exit import Evidence, WorkExit
 from onecommit.drivers.driver import (
@@ -131,7 +131,7 @@ class Work(AsyncAcceptor[PayloadT], Generic[PayloadT, ResultT]):
         """
         if self.reconciles is not None:
             raise self._registered("reconciler")
-        self.reconciles = Reconciler(function=function, is_async=_is_async(function))
+        self.reconciles = Reconciler(function=function, is_async=is_async(function))
         return function
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ class Work(AsyncAcceptor[PayloadT], Generic[PayloadT, ResultT]):
                 remedy=f"Use @work.{other}, or register a new version with exits={returns_exit}.",
             )
         self.runs = Executor(
-            function=function, is_async=_is_async(function), returns_exit=returns_exit
+            function=function, is_async=is_async(function), returns_exit=returns_exit
         )
         return function
 
@@ -156,7 +156,3 @@ class Work(AsyncAcceptor[PayloadT], Generic[PayloadT, ResultT]):
             f"{self.label} already has its {role}",
             remedy="Register one for each version.",
         )
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(inspect.unwrap(function))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from onecommit.domain.unique import microseconds
 from onecommit.errors import InvalidArgument
 
 LONGEST_DELAY = timedelta(hours=24)
@@ -23,11 +24,12 @@ class Retry:
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if self.first < timedelta(0):
-            raise InvalidArgument("`first` is negative", field="first")
+        for field, duration in (("first", self.first), ("longest", self.longest)):
+            if microseconds(duration, field=field) is None:
+                raise InvalidArgument(f"`{field}` is missing", field=field)
         if not 1 <= self.factor <= 1000:  # noqa: PLR2004
             raise InvalidArgument("`factor` is not between 1 and 1000", field="factor")
-        if not timedelta(0) <= self.longest <= LONGEST_DELAY:
+        if self.longest > LONGEST_DELAY:
             raise InvalidArgument("`longest` is not between 0 and 24 hours", field="longest")
         if not 0 <= self.jitter <= 1:
             raise InvalidArgument("`jitter` is not between 0 and 1", field="jitter")

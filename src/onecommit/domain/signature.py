@@ -25,9 +25,25 @@ class HandlerArgument:
         return self.default is Parameter.empty
 
 
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await, seen through decorators on either side."""
+    return any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
+
+
 def check_shape(handler: Callable[..., Any]) -> None:
-    """Raise unless the handler takes the context first and then named arguments."""
+    """Raise unless the handler is a function that takes the context first and then named arguments."""
+    if inspect.isclass(handler) or not hasattr(handler, "__qualname__"):
+        raise UsageError(
+            f"the handler is a {type(handler).__qualname__}, not a function",
+            remedy="Write a function that calls it: its signature says what a job may bring.",
+        )
     name = handler.__qualname__
+    function = inspect.unwrap(handler)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"the handler {name} yields, and nothing would run it",
+            remedy="Return one result; report what comes before with ctx.set_progress.",
+        )
     parameters = list(inspect.signature(handler).parameters.values())
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:

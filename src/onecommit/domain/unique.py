@@ -11,6 +11,8 @@ import msgspec
 from onecommit.domain.job import UniqueKey
 from onecommit.errors import InvalidArgument
 
+LONGEST_DURATION = timedelta(days=36_525)
+"""A century: what the store takes for a delay or a time limit."""
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
@@ -31,11 +33,17 @@ class Unique:
             raise InvalidArgument(
                 "`by` is a text", field="by", remedy='Write a tuple of names: by=("to",).'
             )
-        if self.within is not None and self.within <= timedelta(0):
+        if microseconds(self.within, field="within") == 0:
             raise InvalidArgument("`within` is not positive", field="within")
 
     def key_of(self, arguments: Mapping[str, Any], *, kind: str, queue: str) -> UniqueKey:
         """The key of a job with these arguments, given as JSON values, defaults included."""
+        unknown = [name for name in self.by if name not in arguments]
+        if unknown:
+            raise InvalidArgument(
+                f"`unique` of {kind} names {', '.join(unknown)}, which it does not take",
+                field="unique",
+            )
         named = {name: arguments[name] for name in self.by or arguments}
         digest = hashlib.sha256(_canonical.encode([queue, kind, named])).hexdigest()
         return UniqueKey(key=digest, window_us=microseconds(self.within, field="within"))
@@ -49,4 +57,6 @@ def microseconds(duration: timedelta | None, *, field: str) -> int | None:
         raise InvalidArgument(f"`{field}` is not a timedelta", field=field)
     if duration < timedelta(0):
         raise InvalidArgument(f"`{field}` is negative", field=field)
+    if duration > LONGEST_DURATION:
+        raise InvalidArgument(f"`{field}` is longer than 100 years", field=field)
     return duration // timedelta(microseconds=1)

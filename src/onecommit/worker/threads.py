@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable
 
+from onecommit.worker import forking
+
 _Outcome = tuple[object, BaseException | None]
 _Item = tuple[Callable[[], object], "asyncio.Future[_Outcome]", asyncio.AbstractEventLoop]
 
@@ -61,6 +63,7 @@ class HandlerThreads:
         thread.start()
 
     def _work(self) -> None:
+        depth = forking.depth
         while (item := self._items.get()) is not None:
             function, future, loop = item
             outcome: _Outcome
@@ -68,6 +71,8 @@ class HandlerThreads:
                 outcome = (function(), None)
             except BaseException as error:  # noqa: BLE001 - it is raised again in the waiting task
                 outcome = (None, error)
+            if forking.depth != depth:
+                forking.end_child(outcome[1])
             self._idle.release()
             _deliver(loop, future, outcome)
             del item, function, future, outcome

@@ -1,7 +1,7 @@
 """What a handler's result or exception means for its attempt: pure decisions."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
@@ -48,9 +48,21 @@ def ending_of_result(result: Any, attempt: Attempt, kind: Kind) -> Ending:
     try:
         text = kind.result_text(complete.result)
     except Exception as error:  # noqa: BLE001 - a model's own code makes its JSON
-        return failure(attempt, kind, code="invalid_result", error=error)
+        reason = _forgotten(complete.result) or error
+        return failure(attempt, kind, code="invalid_result", error=reason)
     detail = None if text is None else f'{{"result":{text}}}'
     return Completed(detail, complete.result, complete.follow_ups)
+
+
+def _forgotten(result: Any) -> OnecommitError | None:
+    """What to say of a coroutine, which nobody awaits any more."""
+    if not isinstance(result, Coroutine):
+        return None
+    result.close()  # or Python would complain too
+    return OnecommitError(
+        "the handler returned a coroutine",
+        remedy="Write it as `async def` and await what it calls.",
+    )
 
 
 def finish_of_outcome(outcome: Unfinished, attempt: Attempt, kind: Kind) -> Finish:

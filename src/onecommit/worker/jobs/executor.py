@@ -27,7 +27,7 @@ from onecommit.worker.jobs.follow_ups import FollowUps
 from onecommit.worker.jobs.kind import Kind
 from onecommit.worker.jobs.progress import Progress
 from onecommit.worker.jobs.reconciler import Case, Reconciler, exit_of
-from onecommit.worker.jobs.running import Interruption, Run, Running
+from onecommit.worker.jobs.running import Interruption, Run, Running, current_task
 from onecommit.worker.open_requests import OpenRequests
 from onecommit.worker.settings import WorkerSettings
 
@@ -70,10 +70,7 @@ class Executor:
 
     def hold(self, attempt: Attempt, kind: Kind) -> Run:
         """The handler waits for something: from now on it can be interrupted."""
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("handlers run in tasks")
-        run = Run(attempt, kind, task, until=self._limit(attempt, kind))
+        run = Run(attempt, kind, current_task(), until=self._limit(attempt, kind))
         self._running.add(run)
         if run.until is not None and run.until < self._next_sweep:
             self.wake()
@@ -140,7 +137,7 @@ class Executor:
 
     async def conclude(self, run: Run, *, result: Any, error: BaseException | None) -> None:
         """Record how the attempt ended; return when this process owes it nothing more."""
-        run.ended = True
+        await run.end()
         attempt = run.attempt
         if error is not None:
             error = reason_behind(error)

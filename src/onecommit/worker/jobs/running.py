@@ -1,6 +1,7 @@
 """Attempts whose handlers are running, and why some of them were asked to stop."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -25,6 +26,14 @@ class Interruption(StrEnum):
     """It went on after its time limit: the attempt was closed without it, and nothing it does counts."""
     ABANDONED = "abandoned"
     """The worker ends and the handler does not: its attempt stays open, for rescue to close."""
+
+
+def current_task() -> "asyncio.Task[object]":
+    """The task that this code runs in."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("handlers run in tasks")
+    return task
 
 
 class Run:
@@ -65,6 +74,23 @@ class Run:
         """False while it waits for a callback and others run in its place."""
         self.waits: set[asyncio.Future[object]] = set()
         """The callbacks that it waits for; an interruption ends these waits, in a thread too."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its task is the one that runs now; not if the task is thrown away unfinished."""
+        try:
+            return asyncio.current_task() is self.task
+        except RuntimeError:  # no loop is running
+            return False
+
+    async def end(self) -> None:
+        """Note that the handler has ended. A cancellation that it left behind is spent here."""
+        self.ended = True
+        if self.task.cancelling():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            while self.task.uncancel():
+                continue
 
 
 class Running:

@@ -11,10 +11,11 @@ from typing import Any
 from onecommit.app.context import AttemptPort
 from onecommit.domain.attempt import Attempt
 from onecommit.errors import InvalidArgument
+from onecommit.worker import forking
 from onecommit.worker.jobs.completer import Completer
 from onecommit.worker.jobs.executor import Executor
 from onecommit.worker.jobs.kind import Kind
-from onecommit.worker.jobs.running import Run
+from onecommit.worker.jobs.running import Run, current_task
 from onecommit.worker.jobs.suspension import resume
 from onecommit.worker.tasks import Tasks
 
@@ -66,6 +67,7 @@ class Station:
         self._returning: deque[asyncio.Future[None]] = deque()
         self._name = f"onecommit:{queue}"
         self._context = contextvars.copy_context()
+        self._depth = forking.depth
 
     @property
     def waiting(self) -> int:
@@ -153,6 +155,7 @@ class Station:
 
     async def _serve(self) -> None:
         stock = self._stock
+        task = current_task()
         turn_ends = monotonic() + _TURN_SECONDS
         while stock and self.running < self._concurrency:
             attempt = stock.popleft()
@@ -160,11 +163,14 @@ class Station:
                 self._run_low()
             if await self._run(attempt):
                 return  # that job kept this task, and somebody else is serving
-            if contextvars.copy_context() != self._context:
-                break
+            if task.cancelling() or contextvars.copy_context() != self._context:
+                break  # what that handler left behind must not reach the next one
             if monotonic() > turn_ends:
                 self._completer.nudge()
-                await asyncio.sleep(0)
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    break
                 turn_ends = monotonic() + _TURN_SECONDS
         self._completer.nudge()
         self._serving = False
@@ -185,14 +191,8 @@ class Station:
         run: Run | None = None
         result: Any = None
         failure: BaseException | None = None
-        try:
-            arguments = kind.decode(attempt.args)
-        except InvalidArgument as error:
-            self._executor.refuse_undecodable(attempt, error)
-            self.ended += 1
-            return False
-        except Exception as error:  # noqa: BLE001 - a model's own code reads its JSON
-            self._executor.fail_before_start(attempt, kind, error)
+        arguments = self._arguments(attempt, kind)
+        if arguments is None:
             self.ended += 1
             return False
         try:
@@ -205,10 +205,13 @@ class Station:
             else:
                 run = self._hold(attempt, kind)
                 result = await resume(handler, awaited)
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # noqa: BLE001 - every exit of a handler is the outcome of its job
+        except BaseException as error:
+            # Every exit of a handler is the outcome of its job.
+            if isinstance(error, GeneratorExit) and run is not None and not run.is_current:
+                raise  # this coroutine is thrown away together with its loop
             failure = error
+        if forking.depth != self._depth:
+            forking.end_child(failure)
         if result is None and failure is None and self._executor.is_plain(kind, run):
             self._completer.complete(attempt)
             self.ended += 1
@@ -224,6 +227,16 @@ class Station:
             self.ended += 1
             self._let_go(run)
         return True
+
+    def _arguments(self, attempt: Attempt, kind: Kind) -> dict[str, Any] | None:
+        """What to call the handler with; None if it cannot be called."""
+        try:
+            return kind.decode(attempt.args)
+        except InvalidArgument as error:
+            self._executor.refuse_undecodable(attempt, error)
+        except Exception as error:  # noqa: BLE001 - a model's own code reads its JSON
+            self._executor.fail_before_start(attempt, kind, error)
+        return None
 
     def _hold(self, attempt: Attempt, kind: Kind) -> Run:
         """The job waits for something: it keeps this task and a slot until it has ended."""

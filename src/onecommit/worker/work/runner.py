@@ -171,7 +171,9 @@ class WorkRunner:
                 handle = self._handle(SyncWorkInvocation, invocation)
                 value = await self._threads.run(partial(executor.function, handle, payload))
             return ending.of_value(value, contract=work.contract, executor=executor)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever an executor raises
+        except GeneratorExit:
+            raise  # this coroutine is thrown away together with its loop
+        except BaseException as error:  # noqa: BLE001 - whatever an executor raises
             return self._raised(invocation, error)
         finally:
             invocation.executing = False
