@@ -169,6 +169,37 @@ async def test_a_dsn_that_leads_nowhere_is_a_clear_error(database, change, probl
     assert "hunter2" not in str(caught.value)
 
 
+async def test_a_server_without_a_connection_left_says_so(database):
+    with database.connect() as admin:
+        role = f"few_{database.name}"
+        admin.execute(f"create role {role} login password '{PASSWORD}' connection limit 0")
+        try:
+            dsn = make_conninfo(database.dsn, user=role, password=PASSWORD)
+            with pytest.raises(StoreUnavailable, match="no connection left") as caught:
+                await AsyncStore(StoreSettings(dsn=dsn)).open()
+            assert "max_connections" in str(caught.value)
+        finally:
+            admin.execute(f"drop role {role}")
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "problem"),
+    [("53100", "disk is full"), ("53200", "SQLSTATE 53200"), ("58030", "SQLSTATE 58030")],
+    ids=["disk", "memory", "io"],
+)
+async def test_what_the_server_could_not_do_is_not_called_a_lost_connection(
+    store: AsyncStore, database: Database, sqlstate, problem
+):
+    with database.connect() as connection:
+        body = f"begin raise exception 'no room for %', 'secret' using errcode = '{sqlstate}'; end"
+        connection.execute(statement_of("lacking", "text", body))
+    with pytest.raises(StoreUnavailable, match=problem) as caught:
+        await store.run(scalar_call("lacking"))
+    assert "rolled" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert await store.run(list_queues()) == []
+
+
 async def test_a_host_that_accepts_and_never_answers_is_given_up(database):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=x"

@@ -9,6 +9,9 @@ from onecommit.errors import InvalidArgument, OnecommitError, StoreUnavailable
 CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Rolled back as a whole by the server and right to try again."""
 
+_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+"""What PostgreSQL says of the limits of the server, of a database and of a role."""
+
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
@@ -30,6 +33,16 @@ def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
             )
         case errors.SerializationFailure() | errors.DeadlockDetected():
             return StoreUnavailable(f"{doing} met concurrent changes again and again")
+        case errors.DiskFull():
+            return StoreUnavailable(
+                f"the server's disk is full, and {doing} was rolled back",
+                remedy="Make room where the server keeps its data and its WAL.",
+            )
+        case psycopg.OperationalError() if error.diag.severity_nonlocalized == "ERROR":
+            return StoreUnavailable(
+                f"the server could not do {doing} and rolled it back (SQLSTATE {error.sqlstate})",
+                remedy="Its log says what it lacks.",
+            )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return StoreUnavailable(
                 f"the connection was lost during {doing}; it may or may not have taken effect"
@@ -40,14 +53,13 @@ def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
 
 def unreachable(error: psycopg.Error) -> StoreUnavailable:
     """Why no connection could be made; the driver's text could hold the address, so it stays below."""
-    match error:
-        case errors.ConnectionTimeout():
-            return StoreUnavailable("the server did not answer in time")
-        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
-            return StoreUnavailable("the server refused the login")
-        case errors.InvalidCatalogName():
-            return StoreUnavailable("the database does not exist")
-        case errors.TooManyConnections():
-            return StoreUnavailable("the server has no connection left")
-        case _:
-            return StoreUnavailable("the server could not be reached, or refused the connection")
+    if isinstance(error, errors.ConnectionTimeout):
+        return StoreUnavailable("the server did not answer in time")
+    # libpq gives no SQLSTATE for a refused login. A server that speaks another language gets the last answer.
+    text = str(error)
+    if "FATAL: " in text and any(sign in text for sign in _NO_CONNECTION_LEFT):
+        return StoreUnavailable(
+            "the server has no connection left",
+            remedy="Raise max_connections, or lower the pools of those that use this server.",
+        )
+    return StoreUnavailable("the server could not be reached, or refused the connection")
