@@ -1,7 +1,9 @@
 """The connections of an App: opened when something is first asked of them."""
 
 import asyncio
+import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
@@ -14,6 +16,8 @@ from onecommit.drivers.driver import AsyncDriver, SyncDriver
 from onecommit.store.async_store import AsyncStore
 from onecommit.store.identity import checked_epoch
 from onecommit.store.sync_store import SyncStore
+
+_STORES: "weakref.WeakSet[Stores]" = weakref.WeakSet()
 
 
 class StoreTarget(NamedTuple):
@@ -42,6 +46,11 @@ class Stores:
         self._settings: StoreSettings | None = None
         self._epoch: Epoch | None = None
         self._store_id: UUID | None = None
+        self.forget_connections()
+        _STORES.add(self)
+
+    def forget_connections(self) -> None:
+        """Begin without connections; after a fork, because those there are belong to the parent."""
         self._lock = threading.Lock()
         self._async: AsyncStore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -62,7 +71,10 @@ class Stores:
             return self._async
         if self._opening is None or self._loop is not loop:
             # Connections of a loop that has ended are of no use in this one.
+            ended = self._async if self._loop is not None and self._loop.is_closed() else None
             self._loop, self._async, self._opening = loop, None, asyncio.Lock()
+            if ended is not None:
+                await ended.close()
         async with self._opening:
             if self._async is None:
                 settings = self._settings
@@ -134,3 +146,12 @@ class Stores:
     def _adopt(self, status: StoreStatus) -> Epoch:
         self._epoch = checked_epoch(status, self.settings())
         return self._epoch
+
+
+def _forget_connections() -> None:
+    # The driver closes a connection only in the process that made it.
+    for stores in list(_STORES):
+        stores.forget_connections()
+
+
+os.register_at_fork(after_in_child=_forget_connections)
