@@ -7,11 +7,15 @@ import psycopg
 import pytest
 
 from onecommit.app.context import JobContext
+from onecommit.calls.call import Call
+from onecommit.calls.maintenance import PROMOTE_JOBS
 from onecommit.domain.job import JobState
 from onecommit.domain.retry import Retry
+from onecommit.telemetry.events import Reconnecting
 from onecommit.worker import Worker
 
 from tests.observe import PATIENCE_SECONDS, PAUSE_SECONDS
+from tests.worker.harness import Events
 
 pytestmark = pytest.mark.pg
 
@@ -22,6 +26,9 @@ select promoted from onecommit.promote_jobs(10, (select active_epoch from onecom
 CANCEL = """
 select from onecommit.cancel_jobs(array[%s]::bigint[], 'ada', 'test', (select active_epoch from onecommit.store_status()))
 """
+TERMINATE = """
+select pg_terminate_backend(pid) from pg_stat_activity where %s = any (pg_blocking_pids(pid))
+"""
 BLOCKED = "select exists (select from pg_stat_activity where %s = any (pg_blocking_pids(pid)))"
 
 
@@ -29,19 +36,19 @@ class Drain:
     """A drain under way, and how often it has looked for what is due."""
 
     def __init__(self, worker: Worker) -> None:
-        self._maintenance = worker._machinery.maintenance
-        self._look = self._maintenance.promote_now
-        self._maintenance.promote_now = self._counted
+        insistence = worker._machinery.insistence
+        self._run = insistence.run
+        insistence.run = self._counted
         self._looks = 0
         self._looked = asyncio.Event()
         self.task = asyncio.create_task(worker.drain())
 
-    async def _counted(self):
-        promotion = await self._look()
-        if asyncio.current_task() is self.task:  # the leader looks too
+    async def _counted(self, call: Call):
+        answer = await self._run(call)
+        if call.routine is PROMOTE_JOBS:  # the leader's own looks do not insist
             self._looks += 1
             self._looked.set()
-        return promotion
+        return answer
 
     async def has_looked(self, times: int) -> None:
         """Return when it has looked so often, and fail if it ends before."""
@@ -75,6 +82,30 @@ async def test_what_the_leader_is_just_promoting_is_waited_for(app, worker_of, d
         leader.execute("commit")
         await drain.ends()
     assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
+
+
+async def test_a_connection_that_is_lost_does_not_end_the_drain(app, worker_of, database, events):
+    @app.job()
+    async def run(ctx: JobContext) -> None: ...
+
+    job = await run.enqueue()
+    worker = await worker_of()
+    with database.connect() as holder, database.connect() as killer:
+        holder.execute("begin")
+        holder.execute("lock table onecommit.scheduled in access exclusive mode")
+        drain = Drain(worker)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not drain.task.done() and "promote_jobs" not in operations(events):
+                killer.execute(TERMINATE, (holder.info.backend_pid,))
+                await asyncio.sleep(PAUSE_SECONDS)
+        holder.execute("rollback")
+        await drain.ends()
+    assert (await app.jobs.get(job.job_id)).state is JobState.COMPLETED
+
+
+def operations(events: Events) -> set[str]:
+    """What the worker is asking for again."""
+    return {event.operation for event in events.of(Reconnecting)}
 
 
 async def test_a_job_held_for_long_is_left_to_its_holder(app, worker_of, database, monkeypatch):

@@ -150,7 +150,7 @@ async def run_until_empty(machinery: Machinery) -> None:
     while True:
         # Read before the promotion: what is recorded after it may be due already.
         ends = machinery.ends
-        promotion = await machinery.maintenance.promote_now()
+        promotion = await machinery.insistence.run(machinery.maintenance.promotion())
         empty = {name: each.watch() for name, each in machinery.dispatchers.items()}
         machinery.wake(None)
         for queue, event in empty.items():

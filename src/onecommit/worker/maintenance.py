@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from onecommit.calls.call import Call
 from onecommit.calls.maintenance import Promotion, promote_jobs, tend_ring
 from onecommit.calls.workers import lead
 from onecommit.store.async_store import AsyncStore
@@ -71,10 +72,9 @@ class Maintenance:
             self._next("tend", await self._tend())
         return self._pause("lead", "promote", "rescue", "tend")
 
-    async def promote_now(self) -> Promotion:
-        """Make ready what is due, whoever leads; what somebody else's transaction holds is left to it."""
-        call = promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
-        return await self._store.run(call)
+    def promotion(self) -> Call[Promotion]:
+        """Makes ready what is due, whoever leads; what somebody else's transaction holds is left to it."""
+        return promote_jobs(limit=_PROMOTE_LIMIT, epoch=self._incarnation.epoch)
 
     async def _lead(self) -> bool:
         worker = await self._incarnation.alive()
@@ -82,7 +82,7 @@ class Maintenance:
         return await self._store.run(call)
 
     async def _promote(self) -> float:
-        promotion = await self.promote_now()
+        promotion = await self._store.run(self.promotion())
         self.promoted += promotion.promoted
         longest = _LONGEST_PROMOTION_PAUSE if self._listening() else 1.0
         if promotion.promoted >= _PROMOTE_LIMIT:
