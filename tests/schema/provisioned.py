@@ -1,5 +1,6 @@
 """A store in the strict profile: roles by capability, a migrator, a bounded owner of the definers, and a login for each."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from onecommit.schema.grants import capabilities
 from tests.clusters import Cluster, Database
 
 PASSWORD = "only-for-tests"
+LONGEST_NAME = 63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +35,10 @@ class Provisioned:
 
     def login(self, *members: str) -> str:
         """The DSN of a login that is a member of these roles and nothing else; made when first asked for."""
-        name = "_".join(["login", *sorted(member[:12] for member in members), self.database.name])[
-            :63
-        ]
+        name = "_".join(["login", *sorted(member[:12] for member in members), self.database.name])
+        if len(name) > LONGEST_NAME:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+            name = f"login_{digest}_{self.database.name}"
         if not self.admin.execute("select 1 from pg_roles where rolname = %s", (name,)).fetchone():
             self.admin.execute(
                 sql.SQL("create role {} login password {}").format(sql.Identifier(name), PASSWORD)

@@ -4,7 +4,7 @@
 create or replace function "@schema@".admission_closed(p_work "@schema@".work, p_now timestamptz) returns text
 language plpgsql immutable parallel safe as $$
 declare
-    v_cutoff timestamptz;
+    v_cutoff pg_catalog.timestamptz;
 begin
     if p_work.execution_admission_closed_reason is not null or p_work.execution_deadline_reached_at is not null then
         return coalesce(p_work.execution_admission_closed_reason, 'deadline');

@@ -10,7 +10,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off 
 #variable_conflict use_column
 declare
     v_work "@schema@".work;
-    v_now timestamptz;
+    v_now pg_catalog.timestamptz;
     v_end "@schema@".work_end;
     v_left boolean;
 begin

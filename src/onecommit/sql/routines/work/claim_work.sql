@@ -13,10 +13,10 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    v_code text;
-    v_now timestamptz;
+    v_code pg_catalog.text;
+    v_now pg_catalog.timestamptz;
     v_locked bigint[];
-    v_verdicts text[];
+    v_verdicts pg_catalog.text[];
     v_done boolean;
 begin
     if cardinality(p_work_ids) is distinct from cardinality(p_revisions) or p_work_ids is null

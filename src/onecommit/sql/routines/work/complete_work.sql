@@ -9,13 +9,13 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    v_digest constant bytea := "@schema@".completion_digest(p_event, p_code, p_result, p_result_codec);
-    v_scope_code text;
+    v_digest constant pg_catalog.bytea := "@schema@".completion_digest(p_event, p_code, p_result, p_result_codec);
+    v_scope_code pg_catalog.text;
     v_work "@schema@".work;
     v_sight "@schema@".permit_sight;
-    v_now timestamptz;
+    v_now pg_catalog.timestamptz;
     v_end "@schema@".work_end;
-    v_problem text;
+    v_problem pg_catalog.text;
     v_left boolean;
 begin
     v_problem := case

@@ -7,7 +7,7 @@ create or replace function "@schema@".end_attempt(
     p_digest bytea default null) returns "@schema@".work_end
 language plpgsql as $$
 declare
-    v_outcome constant text := case
+    v_outcome constant pg_catalog.text := case
         when p_event = 'succeeded' then 'known_succeeded'
         when p_event = 'retry_before_effect' then 'proven_no_effect'
         -- A report that does not know is taken at its word, also where no admission stands.

@@ -4,7 +4,7 @@
 create or replace function "@schema@".enter_scope(p_scope_id text, p_scope_generation bigint, p_epoch bigint) returns text
 language plpgsql as $$
 declare
-    v_code constant text := "@schema@".lock_scope(p_scope_id, p_epoch, false);
+    v_code constant pg_catalog.text := "@schema@".lock_scope(p_scope_id, p_epoch, false);
     v_scope "@schema@".scope;
 begin
     if v_code is not null then

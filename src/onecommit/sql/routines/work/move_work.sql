@@ -13,7 +13,7 @@ declare
     v_waits constant boolean := p_end.state in ('pending', 'retry_wait');
     -- A witness belongs to an execution policy. Before its cutoff only a plan can be over, for want of a slot: without one
     -- p_end.closed says that no attempt follows by itself, and an operator may grant one at once.
-    v_closed constant text := case when p_work.plan_version is not null then coalesce(
+    v_closed constant pg_catalog.text := case when p_work.plan_version is not null then coalesce(
         "@schema@".admission_closed(p_work, p_now),
         case when p_work.offsets_us is not null then p_end.closed end) end;
 begin

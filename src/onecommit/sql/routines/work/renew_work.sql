@@ -12,10 +12,10 @@ language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-    v_code text;
-    v_now timestamptz;
+    v_code pg_catalog.text;
+    v_now pg_catalog.timestamptz;
     v_locked bigint[];
-    v_codes text[];
+    v_codes pg_catalog.text[];
     v_renewed bigint[];
 begin
     if p_work_ids is null or cardinality(p_work_ids) not between 1 and 1000

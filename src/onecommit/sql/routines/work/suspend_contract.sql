@@ -9,7 +9,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off 
 #variable_conflict use_column
 declare
     v_work "@schema@".work;
-    v_now timestamptz;
+    v_now pg_catalog.timestamptz;
 begin
     outcome := 'refused';
     code := "@schema@".enter_scope(p_scope_id, p_scope_generation, p_epoch);
