@@ -2,7 +2,7 @@
 create or replace function "@schema@".check_callback_payload(p_payload text) returns json
 language plpgsql immutable as $$
 begin
-    if octet_length(p_payload) <= 1048576 and not (strpos(p_payload, '\u') > 0 and "@schema@".has_bad_escape(p_payload)) then
+    if octet_length(p_payload) <= 1048576 and not (strpos(p_payload, e'\\u') > 0 and "@schema@".has_bad_escape(p_payload)) then
         begin
             return p_payload::json;
         exception when others then

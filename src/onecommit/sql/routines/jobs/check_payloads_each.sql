@@ -11,7 +11,7 @@ begin
         raise exception 'kind: the name must have 1 to 200 characters' using errcode = '22023';
     end if;
     select a.i into v_bad from unnest(p_args) with ordinality a (v, i)
-    where a.v is null or octet_length(a.v) > 1048576 or strpos(a.v, '\u') > 0 and "@schema@".has_bad_escape(a.v)
+    where a.v is null or octet_length(a.v) > 1048576 or strpos(a.v, e'\\u') > 0 and "@schema@".has_bad_escape(a.v)
     order by a.i limit 1;
     if found then
         raise exception 'args[%]: must be JSON of at most 1048576 bytes without NUL or lone surrogates', v_bad

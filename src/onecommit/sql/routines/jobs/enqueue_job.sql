@@ -23,7 +23,7 @@ begin
         perform "@schema@".enter_runtime(p_epoch);
     end if;
     if not coalesce(p_kind <> '' and length(p_kind) <= 200 and p_max_attempts between 1 and 32767
-        and octet_length(p_args) <= 1048576 and strpos(p_args, '\u') = 0, false) then
+        and octet_length(p_args) <= 1048576 and strpos(p_args, e'\\u') = 0, false) then
         perform "@schema@".check_job(p_kind, p_args, p_max_attempts);
     end if;
     begin

@@ -9,7 +9,7 @@ begin
     end if;
     -- The parser's messages quote the value, so they are not passed on.
     begin
-        if v_value ~ '^\d{4,6}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)$' then
+        if v_value ~ '^[0-9]{4,6}(-[0-9]{2}){2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$' then
             return v_value::timestamptz;
         end if;
     exception when data_exception then

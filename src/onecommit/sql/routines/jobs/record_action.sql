@@ -2,7 +2,7 @@
 create or replace function "@schema@".record_action(p_action text, p_subject text, p_actor text, p_reason text) returns void
 language plpgsql as $$
 begin
-    if (p_actor ~ '\S' and p_reason ~ '\S') is not true then
+    if (p_actor ~ '[^[:space:]]' and p_reason ~ '[^[:space:]]') is not true then
         raise exception 'actor and reason must not be empty' using errcode = '22023';
     end if;
     insert into "@schema@".operator_action (action, subject, actor, reason)

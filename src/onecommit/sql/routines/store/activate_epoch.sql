@@ -12,7 +12,7 @@ begin
         raise exception 'this database holds another store' using errcode = 'OC009',
             hint = 'Compare ONECOMMIT_STORE_ID with store_status.';
     end if;
-    if (p_actor ~ '\S' and p_reason ~ '\S') is not true then
+    if (p_actor ~ '[^[:space:]]' and p_reason ~ '[^[:space:]]') is not true then
         raise exception 'actor and reason must not be empty' using errcode = '22023';
     end if;
     if p_candidate is null or p_candidate <= (

@@ -1,5 +1,5 @@
 -- A number of a fingerprint: tag and eight bytes; null: a tag alone.
 create or replace function "@schema@".fingerprint_number(p_value bigint) returns bytea
 language sql immutable parallel safe as $$
-    select case when p_value is null then '\x6e'::bytea else '\x69'::bytea || int8send(p_value) end
+    select case when p_value is null then e'\\x6e'::bytea else e'\\x69'::bytea || int8send(p_value) end
 $$;

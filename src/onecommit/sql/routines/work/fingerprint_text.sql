@@ -2,5 +2,5 @@
 -- backslash, so that the cast is their bytes; convert_to would not be immutable.
 create or replace function "@schema@".fingerprint_text(p_value text) returns bytea
 language sql immutable strict parallel safe as $$
-    select '\x73'::bytea || int4send(length(p_value)) || p_value::bytea
+    select e'\\x73'::bytea || int4send(length(p_value)) || p_value::bytea
 $$;

@@ -12,7 +12,7 @@ declare
     v_offsets bytea;
 begin
     if p_offsets_us is not null then
-        select string_agg("@schema@".fingerprint_number(o.us), '\x'::bytea order by o.n) into v_offsets
+        select string_agg("@schema@".fingerprint_number(o.us), ''::bytea order by o.n) into v_offsets
         from unnest(p_offsets_us) with ordinality o (us, n);
     end if;
     return sha256(
@@ -23,7 +23,7 @@ begin
         || "@schema@".fingerprint_text(p_codec)
         || "@schema@".fingerprint_text(p_classification)
         || "@schema@".fingerprint_text(p_retention_id)
-        || '\x62'::bytea || int4send(octet_length(p_payload_sha256)) || p_payload_sha256
+        || e'\\x62'::bytea || int4send(octet_length(p_payload_sha256)) || p_payload_sha256
         || "@schema@".fingerprint_text(p_safety)
         || "@schema@".fingerprint_text(p_retry_algorithm)
         || "@schema@".fingerprint_number(p_max_attempts)
@@ -34,10 +34,10 @@ begin
         || "@schema@".fingerprint_number(p_renewal_us)
         || "@schema@".fingerprint_number(p_max_lease_us)
         || "@schema@".fingerprint_time(p_due_at)
-        || case when p_plan_version is null then '\x'::bytea else
+        || case when p_plan_version is null then ''::bytea else
             "@schema@".fingerprint_number(p_plan_version)
-            || case when p_offsets_us is null then '\x6e'::bytea else
-                '\x61'::bytea || int4send(cardinality(p_offsets_us)) || v_offsets end
+            || case when p_offsets_us is null then e'\\x6e'::bytea else
+                e'\\x61'::bytea || int4send(cardinality(p_offsets_us)) || v_offsets end
             || "@schema@".fingerprint_number(p_circuit_us)
             || "@schema@".fingerprint_time(p_deadline) end);
 end $$;
