@@ -160,7 +160,7 @@ class UnresolvedAttempt(AttemptEvent):
     level = logging.ERROR
     waited_seconds: float
     holder_pid: int | None
-    """The backend whose open transaction holds the attempt, if one does."""
+    """The backend whose open transaction holds the attempt, if one does; 0: a prepared transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class AbandonedAttempt(AttemptEvent):
 
     name = "attempt.abandoned"
     holder_pid: int | None
-    """The backend whose open transaction holds the attempt, if one does."""
+    """The backend whose open transaction holds the attempt, if one does; 0: a prepared transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
--- The backend that holds the attempt's lock, or null. Internal.
+-- The backend that holds the attempt's lock, 0 for a prepared transaction (as pg_blocking_pids says it), or null. Internal.
 create or replace function "@schema@".attempt_lock_holder(p_job_id bigint, p_run_lease bigint) returns integer
 language sql volatile as $$
-    select l.pid from pg_catalog.pg_locks l
+    select coalesce(l.pid, 0) from pg_catalog.pg_locks l
     where l.locktype = 'advisory' and l.granted and l.objsubid = 2
       and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
       and l.classid = '"@schema@".completion'::regclass::oid

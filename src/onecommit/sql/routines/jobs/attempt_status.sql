@@ -1,5 +1,5 @@
--- The durable evidence about an attempt: open, in_flight (its lock is held by holder_pid: a commit may be coming),
--- closed with its outcome, or unknown (the claim or its chapter is gone). For executor. Read-only, no locks.
+-- The durable evidence about an attempt: open, in_flight (its lock is held by holder_pid, 0 for a prepared transaction: a
+-- commit may be coming), closed with its outcome, or unknown (claim or chapter are gone). For executor. Read-only, no locks.
 create or replace function "@schema@".attempt_status(job_id bigint, run_lease bigint, claim_slot integer, receipt_id bigint,
     batch_id bigint, batch_index integer)
 returns table (state text, outcome text, holder_pid integer, finished_at timestamptz)
