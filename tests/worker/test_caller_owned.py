@@ -1,7 +1,6 @@
 """A caller-owned attempt is decided by durable evidence, whatever its handler does."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from onecommit.telemetry.events import (
     AbandonedAttempt,
     AttemptFailed,
     CompletedThenRaised,
+    LoopFailed,
     NoReceipt,
     ReceiptWithoutCompletion,
     ResolvedAttempt,
@@ -29,40 +29,14 @@ from onecommit.telemetry.events import (
 
 from tests.proxy import Proxy
 from tests.worker.harness import eventually
+from tests.worker.ledger import ledger
+
+__all__ = ["ledger"]
 
 pytestmark = pytest.mark.pg
 
 NOW = Retry(first=timedelta(0))
 LATER = Retry(first=timedelta(hours=1))
-
-
-@pytest.fixture
-async def ledger(database) -> AsyncIterator["Ledger"]:
-    """The application's own table and connections."""
-    async with await psycopg.AsyncConnection.connect(database.dsn, autocommit=True) as connection:
-        await connection.execute("create table if not exists ledger (job bigint not null)")
-        yield Ledger(database.dsn, connection)
-
-
-class Ledger:
-    def __init__(self, dsn: str, connection: psycopg.AsyncConnection) -> None:
-        self.dsn = dsn
-        self.connection = connection
-
-    async def settle(self, ctx: CallerOwnedJobContext, *, dsn: str | None = None):
-        """Write one row and complete the attempt, in one commit."""
-        async with (
-            await psycopg.AsyncConnection.connect(dsn or self.dsn) as connection,
-            connection.transaction(),
-        ):
-            await connection.execute("insert into ledger values (%s)", (ctx.job_id,))
-            return await ctx.complete_in_tx(connection)
-
-    async def rows(self, job: Any) -> int:
-        cursor = await self.connection.execute(
-            "select count(*) from ledger where job = %s", (job.job_id,)
-        )
-        return (await cursor.fetchone())[0]
 
 
 async def test_rows_and_completion_land_in_one_commit(app, worker_of, events, ledger):
@@ -324,6 +298,60 @@ async def test_past_the_budget_a_watcher_names_who_holds_the_attempt_and_goes_on
     await eventually(lambda: not worker._machinery.reconciler.watchers, what="all is decided")
     await worker.drain()
     assert [await ledger.rows(each) for each in (job, other)] == [1, 1]
+
+
+READ_ONLY = "alter database {} set default_transaction_read_only = {}"
+RECONNECT = """
+select pg_terminate_backend(pid) from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and application_name like 'onecommit%'
+"""
+REFUSING = """
+create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+create trigger refuse before insert on onecommit.scheduled for each row execute function refuse()
+"""
+
+
+async def test_a_server_that_became_read_only_is_no_evidence(
+    app, worker_of, events, ledger, database
+):
+    """As after a switch to another primary: nothing can be recorded for a while, and nothing is lost."""
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        await ledger.connection.execute(READ_ONLY.format(database.name, "on"))
+        await ledger.connection.execute(RECONNECT)
+        raise ValueError
+
+    job = await settle.enqueue()
+    worker = await worker_of(reconcile_budget=0.2)
+    await events.wait_for(UnresolvedAttempt)
+    await ledger.connection.execute(READ_ONLY.format(database.name, "off"))
+    await ledger.connection.execute(RECONNECT)
+    await events.wait_for(ResolvedAttempt)
+    await worker.drain()
+    view = await app.jobs.get(job.job_id)
+    assert (view.state, view.attempt) == (JobState.SCHEDULED, 1)
+
+
+async def test_a_failure_that_nobody_foresaw_is_no_evidence_and_is_reported_once(
+    app, worker_of, events, ledger
+):
+    """The attempt is kept and asked for again, whatever a call about it meets."""
+
+    @app.caller_owned_job(retry=LATER)
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        raise ValueError
+
+    await ledger.connection.execute(REFUSING)
+    job = await settle.enqueue()
+    worker = await worker_of(reconcile_budget=0.5)
+    await events.wait_for(UnresolvedAttempt)
+    assert [event.failure for event in events.of(LoopFailed)] == ["RaiseException"]
+    assert (await app.jobs.get(job.job_id)).state is JobState.RUNNING
+    await ledger.connection.execute("drop function refuse cascade")
+    await events.wait_for(ResolvedAttempt)
+    await worker.drain()
+    assert (await app.jobs.get(job.job_id)).state is JobState.SCHEDULED
 
 
 @pytest.mark.parametrize("end", ["decided in time", "left to rescue"])

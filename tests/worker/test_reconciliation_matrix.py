@@ -18,6 +18,7 @@ from onecommit.app.context import CallerOwnedJobContext
 from onecommit.calls.attempts import claim_jobs
 from onecommit.calls.workers import register_worker
 from onecommit.domain.attempt import Attempt
+from onecommit.domain.evidence import AttemptStatus, Evidence
 from onecommit.domain.job import Outcome
 from onecommit.domain.outcome import Snooze
 from onecommit.domain.retry import Retry
@@ -201,7 +202,7 @@ def receipt_for(attempt: Attempt, result: Any) -> Any:
 @pytest.fixture
 async def bench(store: Store, evidence: str) -> AsyncIterator[Bench]:
     undecidable = evidence.startswith(("in flight", "unreachable"))
-    budget = SHORT if undecidable else LONG
+    budget = SHORT if undecidable else 2.0 if evidence == "open, then in flight" else LONG
     app = App(store.database.dsn)
 
     @app.caller_owned_job(queue="q", retry=Retry(first=timedelta(hours=1)))
@@ -359,3 +360,35 @@ async def test_every_handler_exit_meets_every_evidence(
     rows = bench.engine.value("select count(*) from app.invoice")
     assert rows == (state == "completed")
     assert bench.machinery.reconciler.decided.total() == 1
+
+
+@pytest.mark.parametrize("evidence", ["open, then in flight", "open, then completed"])
+async def test_what_happens_after_the_question_is_found_when_the_retry_is_recorded(
+    bench: Bench, caller: Engine, evidence: str
+):
+    """The handler raised, and left a transaction behind that completes after the store has said "open"."""
+    attempt = await bench.claim()
+    inquiry = bench.machinery.reconciler._inquiry
+    ask = inquiry.status
+
+    async def ask_too_early(*args: Any, **kwargs: Any) -> AttemptStatus | None:
+        status = await ask(*args, **kwargs)
+        inquiry.status = ask
+        caller.begin()
+        bench.complete(attempt, caller)
+        if evidence == "open, then completed":
+            caller.commit()
+        return status
+
+    inquiry.status = ask_too_early
+    ending = await bench.end(attempt, "error")
+    if evidence == "open, then in flight":
+        unresolved = await bench.unresolved(ending)
+        assert unresolved.holder_pid == caller.pid  # so the retry did not wait behind it
+        caller.commit()
+        await bench.decided()
+    await ending
+    assert bench.engine.job(attempt.job_id).state == "completed"
+    [surprise] = bench.events.of(CompletedThenRaised)
+    assert surprise.exit == "error"
+    assert bench.machinery.reconciler.decided == {Evidence.COMPLETED_OTHERWISE: 1}

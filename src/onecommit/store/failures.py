@@ -15,17 +15,18 @@ _NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection s
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
+    # Of a transaction of our own; of a caller's it would be a mistake of the caller.
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StoreUnavailable(
+            "the server is read-only",
+            remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
+        )
     ours = refusal_of(error, doing=doing)
     if ours is not None:
         return ours
     match error:
         case errors.NumericValueOutOfRange():
             return InvalidArgument(f"a number given to {doing} is larger than the store holds")
-        case errors.ReadOnlySqlTransaction():
-            return StoreUnavailable(
-                "the server is read-only",
-                remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
-            )
         case errors.QueryCanceled():
             return StoreUnavailable(
                 f"{doing} took longer than the operation timeout and was cancelled",

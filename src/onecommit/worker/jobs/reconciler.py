@@ -13,6 +13,7 @@ from onecommit.domain.closing import Finish, FollowedUp, Loss
 from onecommit.domain.evidence import (
     Accept,
     AskAgain,
+    AttemptStatus,
     Evidence,
     HandlerExit,
     Settle,
@@ -79,6 +80,7 @@ class Reconciler:
         self._follow_ups = follow_ups
         self._budget = budget
         self._emit = emit
+        self._on_error = on_error
         self._inquiry = Inquiry(store, on_error=on_error)
         self._watchers = Tasks(on_error=on_error)
 
@@ -135,9 +137,7 @@ class Reconciler:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _try_to_resolve(self, case: "Case") -> bool:
-        has_receipt = case.exit is HandlerExit.OWN_RECEIPT
-        status = await self._inquiry.status(case.attempt, has_receipt=has_receipt)
-        action = reconcile(case.exit, status)
+        action = reconcile(case.exit, await self._status(case))
         match action:
             case Accept(surprising=surprising):
                 self._accept(case, surprising=surprising)
@@ -156,6 +156,14 @@ class Reconciler:
         self.decided[evidence_of(action)] += 1
         return True
 
+    async def _status(self, case: "Case") -> AttemptStatus | None:
+        has_receipt = case.exit is HandlerExit.OWN_RECEIPT
+        try:
+            return await self._inquiry.status(case.attempt, has_receipt=has_receipt)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no evidence
+            self._report_failure(case, error)
+            return None
+
     async def _settle(self, case: "Case", settle: Settle) -> bool:
         """Close the open attempt; a commit that is in flight meets the same key, so one of both wins."""
         self._report_mistake(case, settle)
@@ -165,6 +173,9 @@ class Reconciler:
             losses = await self._close(finish)
         except StoreUnavailable:
             return False  # whether it was recorded is evidence of the next question
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report_failure(case, error)
+            return False
         if losses:
             return False  # something was decided meanwhile: ask what
         self.ended[finish.transition] += 1
@@ -209,6 +220,11 @@ class Reconciler:
             wanted = "completed" if case.exit is HandlerExit.OWN_RECEIPT else case.finish.outcome
             self._emit(StaleAttempt(**names_of(case.attempt), wanted=wanted))
 
+    def _report_failure(self, case: "Case", error: Exception) -> None:
+        if not case.failed:
+            case.failed = True
+            self._on_error(error)
+
     def _report_unresolved(self, case: "Case", waited: float) -> None:
         case.unresolved = True
         self._emit(
@@ -235,6 +251,8 @@ class Case:
         self.reported = False
         self.unresolved = False
         """It was reported that the budget was used up."""
+        self.failed = False
+        """A call about it met what no store that is only out of reach answers; that was reported."""
         self.holder_pid: int | None = None
 
 
