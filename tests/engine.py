@@ -11,6 +11,7 @@ from psycopg.rows import namedtuple_row
 
 SCHEMA = "onecommit"
 HOUR_US = 3_600_000_000
+AUTHORITIES = ("receipt", "lease", "lease alone")
 
 SIGNATURES = """
 select p.proname, array_agg(a.name order by a.n), array_agg(format_type(a.type, null) order by a.n)
@@ -413,6 +414,14 @@ class Engine:
             p_batch_id=attempt.batch_id,
             p_batch_index=attempt.batch_index,
         )[0][0]
+
+    def under(self, authority: str, *attempts: Attempt) -> None:
+        """Move the authority of attempts to where one of AUTHORITIES says."""
+        if authority != "receipt":
+            assert all(self.materialize(attempt) for attempt in attempts)
+        if authority == "lease alone":  # as when the chapter of their claims was reclaimed
+            batches = [attempt.batch_id for attempt in attempts]
+            self.sql(f"delete from {SCHEMA}.claim where batch_id = any (%s)", batches)
 
     # --- operators and readers ---
 

@@ -1,26 +1,27 @@
-"""Caller-owned finalization as it was promised, by either authority: the claim's receipt, or the lease of an attempt
-that was materialized.
+"""Caller-owned finalization as it was promised, by each authority: the claim's receipt, the lease of an attempt that was
+materialized, and that lease alone when the claim is reclaimed.
 """
 
 import psycopg
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import AUTHORITIES, Attempt, Engine
 from tests.stores import Store, engine, shared_store, store
 
 __all__ = ["engine", "shared_store", "store"]
-pytestmark = [pytest.mark.pg, pytest.mark.parametrize("authority", ["receipt", "lease"])]
+pytestmark = [
+    pytest.mark.pg,
+    pytest.mark.parametrize("authority", AUTHORITIES),
+]
 
 ROWS = "select count(*) from app.invoice"
 
 
 @pytest.fixture
 def attempt(engine: Engine, authority: str) -> Attempt:
-    """The open attempt of a job with a unique key and progress."""
+    """The open attempt of a job with a unique key."""
     [attempt] = engine.take(unique={"key": "ab"})
-    engine.set_progress([attempt], {"half": True})
-    if authority == "lease":
-        assert engine.materialize(attempt)
+    engine.under(authority, attempt)
     return attempt
 
 
@@ -102,6 +103,7 @@ def test_uniqueness(engine: Engine, caller: Engine, attempt: Attempt, end: str):
 
 def test_progress_and_terminal_hydration(engine: Engine, caller: Engine, attempt: Attempt):
     """The last progress moves into the history, where the finished job is found whole."""
+    engine.set_progress([attempt], {"half": True})
     caller.complete_job(attempt, progress={"all": True})
     caller.commit()
     job = engine.job(attempt.job_id)

@@ -7,7 +7,7 @@ from importlib import resources
 import psycopg
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import AUTHORITIES, Attempt, Engine
 from tests.races.closers import CLOSERS
 from tests.stores import Store
 
@@ -143,19 +143,13 @@ def test_every_runtime_routine_refuses_the_old_epoch(store: Store, rotate):
             assert refused.value.diag.message_hint
 
 
-def test_a_token_of_the_old_epoch_cannot_complete(store: Store, attempt: Attempt, rotate):
-    """complete_job passes no epoch: the claim's own is compared."""
+@pytest.mark.parametrize("authority", AUTHORITIES)
+def test_a_token_of_the_old_epoch_cannot_complete(
+    store: Store, attempt: Attempt, rotate, authority: str
+):
+    """complete_job passes no epoch: the claim's own is compared, which its lease carries too."""
     caller = store.engine()
-    rotate(caller)
-    with pytest.raises(psycopg.Error) as refused:
-        caller.complete_job(attempt)
-    assert refused.value.sqlstate == "OC004"
-
-
-def test_a_leased_token_of_the_old_epoch_cannot_complete(store: Store, attempt: Attempt, rotate):
-    """The lease carries the epoch of its claim."""
-    caller = store.engine()
-    assert caller.materialize(attempt)
+    caller.under(authority, attempt)
     rotate(caller)
     with pytest.raises(psycopg.Error) as refused:
         caller.complete_job(attempt)

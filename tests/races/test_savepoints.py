@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import AUTHORITIES, Attempt, Engine
 from tests.stores import Store
 
 pytestmark = pytest.mark.pg
@@ -69,14 +69,13 @@ end $$
 """
 
 
-@pytest.fixture(params=["claimed", "materialized"])
+@pytest.fixture(params=AUTHORITIES)
 def attempts(store: Store, request: pytest.FixtureRequest) -> list[Attempt]:
-    """Two open attempts, once as claim items and once as leases."""
+    """Two open attempts, by each authority."""
     engine = store.engine()
     engine.sql(WRAPPER)
     attempts = engine.take(2)
-    if request.param == "materialized":
-        assert all(engine.materialize(attempt) for attempt in attempts)
+    engine.under(request.param, *attempts)
     return attempts
 
 

@@ -3,20 +3,19 @@
 import psycopg
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import AUTHORITIES, Attempt, Engine
 from tests.stores import Store
 
 pytestmark = pytest.mark.pg
 
-LEASED = pytest.mark.parametrize("attempt", ["claimed", "materialized"], indirect=True)
+LEASED = pytest.mark.parametrize("attempt", AUTHORITIES, indirect=True)
 
 
 @pytest.fixture
 def attempt(engine: Engine, request: pytest.FixtureRequest) -> Attempt:
     """The second attempt of a batch of three, so that no index is one by accident."""
     attempt = engine.take(3)[1]
-    if getattr(request, "param", "claimed") == "materialized":
-        assert engine.materialize(attempt)
+    engine.under(getattr(request, "param", "receipt"), attempt)
     return attempt
 
 
@@ -91,14 +90,15 @@ def test_fields_of_two_valid_tokens_do_not_mix(engine: Engine):
                 assert refused(engine, a.token | {field: b.token[field]}) == "OC001"
 
 
-@LEASED
-def test_a_transaction_that_began_before_the_claim_is_refused(store: Store, attempt: Attempt):
+@pytest.mark.parametrize("authority", AUTHORITIES)
+def test_a_transaction_that_began_before_the_claim_is_refused(store: Store, authority: str):
     """A transaction held across the handler pins the horizon of the whole database."""
     caller = store.engine()
     caller.begin()
     caller.sql("select 1")
     worker = store.engine()
     [late] = worker.take()
+    worker.under(authority, late)
     with pytest.raises(psycopg.Error) as caught:
         caller.complete_job(late)
     assert caught.value.sqlstate == "OC005"
@@ -154,6 +154,25 @@ def test_status_names_who_holds_the_attempt(store: Store, engine: Engine, attemp
     caller.rollback()
     status = engine.status(attempt)
     assert (status.state, status.holder_pid) == ("open", None)
+
+
+STOP = "select pg_advisory_xact_lock_shared(1);"
+
+
+@LEASED
+def test_status_misses_no_commit_between_its_looks(store: Store, engine: Engine, attempt: Attempt):
+    """What looked open and is held by nobody any more is looked at again: the holder has committed meanwhile."""
+    caller, holder = store.engine().begin(), store.engine()
+    caller.complete_job(attempt)
+    holder.sql("select pg_advisory_lock(1)")
+    engine.begin()
+    question = engine.value("select pg_get_functiondef('onecommit.attempt_lock_holder'::regproc)")
+    engine.sql(question.replace("$function$", f"$function$ {STOP}", 1))
+    with store.blocked(engine, engine.status, attempt, by=holder) as answer:
+        caller.commit()
+        holder.sql("select pg_advisory_unlock(1)")
+    engine.rollback()
+    assert (answer.result().state, answer.result().outcome) == ("closed", "completed")
 
 
 def test_status_of_a_foreign_token_is_unknown(engine: Engine, attempt: Attempt):

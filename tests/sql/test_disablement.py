@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.engine import Engine
+from tests.engine import AUTHORITIES, Engine
 from tests.sql.test_enablement import OLD, refused, status
 from tests.stores import Store
 
@@ -38,10 +38,11 @@ def test_completion_is_refused_and_takes_the_callers_rows_down(store: Store, eng
     assert not engine.call("list_queues")[0].caller_owned
 
 
-def test_a_materialized_attempt_is_refused_as_well(engine: Engine):
-    """Its queue stands in the lease."""
+@pytest.mark.parametrize("authority", AUTHORITIES)
+def test_an_attempt_is_refused_wherever_its_authority_lies(engine: Engine, authority: str):
+    """Its queue stands in the lane, and in the lease."""
     [attempt] = engine.take()
-    assert engine.materialize(attempt)
+    engine.under(authority, attempt)
     disable(engine)
     assert refused(engine.complete_job, attempt) == "OC003"
     allow(engine)

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.engine import Attempt, Engine
+from tests.engine import AUTHORITIES, Engine
 from tests.stores import Store
 
 pytestmark = pytest.mark.pg
@@ -171,10 +171,11 @@ def test_an_old_worker_that_registers_during_the_enablement_sees_it(store: Store
     assert refused(joining.claim) == "OC003"
 
 
-def test_a_materialized_attempt_is_judged_by_its_queue(store: Store, engine: Engine, old: Engine):
-    """Its lease says which."""
-    attempt: Attempt = engine.take()[0]
-    assert engine.materialize(attempt)
+@pytest.mark.parametrize("authority", AUTHORITIES)
+def test_an_attempt_is_judged_by_its_queue(engine: Engine, old: Engine, authority: str):
+    """Its lane says which, or its lease."""
+    [attempt] = engine.take()
+    engine.under(authority, attempt)
     assert refused(engine.complete_job, attempt) == "OC003"
     old.retire()
     assert engine.complete_job(attempt).outcome == "completed"

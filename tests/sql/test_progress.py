@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engine import Engine
+from tests.engine import AUTHORITIES, Engine
 
 pytestmark = pytest.mark.pg
 
@@ -56,16 +56,15 @@ def test_a_batch_completion_takes_it_over(engine: Engine):
     assert rows(engine) == 0
 
 
-@pytest.mark.parametrize("materialized", [False, True])
+@pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize(
     ("last", "kept"), [(None, STEP), ({"done": 7}, {"done": 7})], ids=["as written", "replaced"]
 )
-def test_complete_job_takes_it_over(engine: Engine, last, kept, materialized: bool):
+def test_complete_job_takes_it_over(engine: Engine, last, kept, authority: str):
     """The last word is an argument of the call."""
     [attempt] = engine.take()
     engine.set_progress([attempt], STEP)
-    if materialized:
-        assert engine.materialize(attempt)
+    engine.under(authority, attempt)
     engine.complete_job(attempt, progress=last)
     assert json.loads(engine.job(attempt.job_id).detail) == {"progress": kept}
     assert rows(engine) == 0

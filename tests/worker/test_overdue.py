@@ -4,13 +4,15 @@ import asyncio
 import threading
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from onecommit.app.context import SyncCallerOwnedJobContext, SyncJobContext
 from onecommit.domain.job import JobState
 from onecommit.domain.token import FinalizationReceipt
 from onecommit.errors import StaleAttempt
-from onecommit.telemetry.events import CancellationIgnored
+from onecommit.telemetry.events import CancellationIgnored, CompletedThenRaised
+from onecommit.telemetry.events import StaleAttempt as StaleEvent
 
 from tests.worker.harness import eventually
 
@@ -70,3 +72,31 @@ async def test_what_it_tries_to_commit_afterwards_is_refused(app, worker_of, dat
     await asyncio.to_thread(refused.wait, 20)
     assert refused.is_set()
     assert job.code == "timeout"
+
+
+async def test_what_it_has_not_committed_yet_is_waited_for(app, worker_of, events, database, gate):
+    """Its commit may come: nothing is recorded before it, and no other job's end waits for it."""
+    completed = threading.Event()
+
+    @app.caller_owned_job(queue="slow", timeout=LIMIT)
+    def stubborn(ctx: SyncCallerOwnedJobContext) -> FinalizationReceipt:
+        with psycopg.connect(database.dsn) as connection:
+            receipt = ctx.complete_in_tx(connection)
+            completed.set()
+            gate.wait()
+        return receipt
+
+    @app.job(queue="quick", max_attempts=1)
+    def ordinary(ctx: SyncJobContext) -> None:
+        raise ValueError
+
+    await worker_of(cancel_grace=0.05)
+    enqueued = await stubborn.enqueue()
+    await asyncio.to_thread(completed.wait, 20)
+    await events.wait_for(CancellationIgnored)
+    await dead(app, (await ordinary.enqueue()).job_id)
+    assert (await app.jobs.get(enqueued.job_id)).state is JobState.RUNNING
+    gate.set()
+    assert (await events.wait_for(CompletedThenRaised)).exit == "timeout"
+    assert (await app.jobs.get(enqueued.job_id)).state is JobState.COMPLETED
+    assert not events.of(StaleEvent)
