@@ -15,13 +15,7 @@ _NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection s
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
-    # Of a transaction of our own; of a caller's it would be a mistake of the caller.
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        return StoreUnavailable(
-            "the server is read-only",
-            remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
-        )
-    ours = refusal_of(error, doing=doing)
+    ours = _read_only(error) or refusal_of(error, doing=doing)
     if ours is not None:
         return ours
     match error:
@@ -50,6 +44,16 @@ def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
             )
         case _:
             return None
+
+
+def _read_only(error: psycopg.Error) -> StoreUnavailable | None:
+    """Of a transaction of our own: it is the server's state, not a mistake of whoever began it."""
+    if not isinstance(error, errors.ReadOnlySqlTransaction):
+        return None
+    return StoreUnavailable(
+        "the server is read-only",
+        remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
+    )
 
 
 def unreachable(error: psycopg.Error) -> StoreUnavailable:
