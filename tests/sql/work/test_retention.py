@@ -86,6 +86,22 @@ def test_observations_lose_their_bytes(works: Works):
     assert rows == [(None, True)]
 
 
+def test_what_is_said_after_the_purge_is_kept_by_its_digest(works: Works):
+    """No later purge would take its bytes."""
+    works.clock.stop()
+    runtime = works.runtime()
+    claimed = runtime.take(works.accept())
+    runtime.invoke(claimed)
+    runtime.complete(claimed, result=b'"paid"')
+    assert works.purge(before=works.clock.now + DAY) == 1
+    said = [runtime.complete(claimed, result=b"late").outcome for _ in range(2)]
+    assert said == ["quarantined", "quarantined"]
+    [kept] = works.store.observer.execute(
+        "select observation, observation_sha256 is not null from onecommit.work_history where event like 'quarantined%'"
+    ).fetchall()
+    assert kept == (None, True)
+
+
 def test_purging_is_bounded(works: Works):
     """The longest ended first."""
     works.clock.stop()

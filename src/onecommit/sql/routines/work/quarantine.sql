@@ -1,5 +1,6 @@
 -- Guarantee: what a stale completion says is kept once for each fence, event and digest, as evidence that changes nothing;
--- or it is the very completion that was recorded, told again (replayed). Internal, under the Work's row lock.
+-- or it is the very completion that was recorded, told again (replayed). Of purged Work its digest alone is kept.
+-- Internal, under the Work's row lock.
 create or replace function "@schema@".quarantine(
     p_work "@schema@".work, p_attempt integer, p_lease_generation bigint, p_scope_generation bigint, p_owner bigint,
     p_event text, p_digest bytea, p_code text, p_result bytea, p_refusal text, p_epoch bigint, p_now timestamptz)
@@ -19,7 +20,7 @@ begin
     values (
         p_work.work_id, p_work.scope_id, p_work.revision, 'quarantined_' || p_event, p_attempt, p_lease_generation,
         p_scope_generation, p_epoch, p_owner, p_refusal,
-        p_code, p_digest, p_result, p_now)
+        p_code, p_digest, case when p_work.purged_at is null then p_result end, p_now)
     on conflict do nothing;
     return 'quarantined';
 end $$;
