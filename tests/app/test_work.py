@@ -159,6 +159,13 @@ def test_a_contract_out_of_bounds_names_the_field(offline: App, field, changes):
     assert len(offline.registry.work) == 0
 
 
+@pytest.mark.parametrize("safety", Safety)
+def test_a_safety_may_be_given_by_its_value(offline: App, safety: Safety):
+    """It is the same contract: a worker compares what was accepted with it."""
+    contract = charge_of(offline, safety=safety.value).contract
+    assert contract.safety is safety
+
+
 def test_a_name_and_version_stand_for_one_contract(offline: App):
     charge_of(offline)
     with pytest.raises(WorkRegistryRefused, match="already"):
@@ -228,6 +235,7 @@ def test_types_that_cannot_travel_are_found_when_a_worker_starts(offline: App):
                 "due_at": datetime(2030, 1, 1, tzinfo=UTC),
             },
         ),
+        ("plan", {"plan": (0 * SECOND,)}),
         (
             "max_elapsed",
             {"plan": WorkPlan(offsets=(0 * SECOND,), circuit=timedelta(hours=25))},

@@ -108,8 +108,12 @@ async def test_lists_show_what_is_asked_for(app: App, works: Any):
     counts = await works.counts()
     assert counts[waiting.state] >= 1
     assert not any(state.is_terminal for state in counts)
-    with pytest.raises(InvalidArgument):
-        await works.list(limit=0)
+    by_value = await works.list(scope=waiting.scope, states=[waiting.state.value])
+    assert by_value == [waiting]
+    refused = ({"limit": 0}, {"states": ["nonsense"]}, {"before": "x"}, {"scope": "a\0b"})
+    for arguments in refused:
+        with pytest.raises(InvalidArgument):
+            await works.list(**arguments)
 
 
 @pytest.mark.parametrize("form", ["async def", "def"])

@@ -20,7 +20,7 @@ from onecommit.calls.attempts import claim_jobs
 from onecommit.calls.call import Call, Routine, read_scalar
 from onecommit.calls.enqueueing import enqueue_jobs
 from onecommit.calls.views import get_job, list_queues
-from onecommit.calls.work_views import get_work
+from onecommit.calls.work_views import get_scope, get_work
 from onecommit.calls.workers import register_worker
 from onecommit.domain.settings import StoreSettings
 from onecommit.domain.worker import WorkerInfo
@@ -325,10 +325,14 @@ async def test_a_refusal_inside_a_transaction_is_ours(store: AsyncStore):
     assert await store.run(list_queues()) == []
 
 
-async def test_a_number_that_is_too_large_is_an_argument_that_is_refused(store: AsyncStore):
-    """Wherever it is given: no id, revision or limit has more than 64 bits."""
+async def test_an_argument_that_is_no_value_of_its_type_is_refused(store: AsyncStore):
+    """Wherever it is given: no id, revision or limit has more than 64 bits, and no text a NUL."""
     with pytest.raises(InvalidArgument, match="get_work is larger than the store holds"):
         await store.run(get_work(2**63))
+    with pytest.raises(InvalidArgument, match="an argument of get_work is not of its type"):
+        await store.run(get_work(None))
+    with pytest.raises(InvalidArgument, match="a text given to get_scope holds a NUL"):
+        await store.run(get_scope("a\0b"))
     assert await store.run(get_work(2**63 - 1)) is None
 
 

@@ -40,6 +40,7 @@ class WorkContract:
         checked_identifier(self.classification, field="classification")
         checked_identifier(self.retention_id, field="retention_id")
         check_safety(self.safety, exit_aware=self.exits)
+        object.__setattr__(self, "safety", Safety(self.safety))
         retry: object = self.retry
         if not isinstance(retry, WorkRetry):
             raise InvalidWork(

@@ -9,6 +9,7 @@ from onecommit.calls.call import Call, Routine, Rows
 from onecommit.calls.literals import boolean, optional_text, text_array
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_view import PermitView, ScopeView, WorkHistoryEntry, WorkView
+from onecommit.errors import InvalidArgument
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -50,9 +51,7 @@ def list_work(
     before: int | None,
 ) -> Call[list[WorkView]]:
     """Work from the newest to the oldest, below the id `before`."""
-    named = (
-        None if states is None else text_array([state.value for state in states], field="states")
-    )
+    named = None if states is None else text_array(_values(states), field="states")
     arguments = (scope, named, boolean(needs_operator), contract, str(limit), optional_text(before))
     return Call(LIST_WORK, arguments, lambda rows: _read(WorkView, rows))
 
@@ -75,6 +74,13 @@ def work_counts() -> Call[dict[WorkState, int]]:
 def get_scope(scope: str) -> Call[ScopeView | None]:
     """One scope, or None."""
     return Call(GET_SCOPE, (scope,), lambda rows: _first(_read(ScopeView, rows)))
+
+
+def _values(states: Collection[WorkState]) -> list[str]:
+    try:
+        return [WorkState(state).value for state in states]
+    except ValueError as error:
+        raise InvalidArgument("`states` holds what is no state of Work", field="states") from error
 
 
 def _read(kind: type[T], rows: Rows) -> list[T]:

@@ -77,7 +77,9 @@ class WorkRequest:
         if self.due_at is not None and self.deadline is not None and self.due_at >= self.deadline:
             raise InvalidWork("`due_at` is not before `deadline`", field="due_at")
 
-    def _check_plan(self, plan: WorkPlan) -> None:
+    def _check_plan(self, plan: object) -> None:
+        if not isinstance(plan, WorkPlan):
+            raise InvalidWork("`plan` is not a WorkPlan", field="plan")
         if self.due_at is not None:
             raise InvalidWork(
                 "`due_at` is given with a plan, which begins with its acceptance", field="due_at"

@@ -15,12 +15,12 @@ _NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection s
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
-    ours = _read_only(error) or refusal_of(error, doing=doing)
+    ours = (
+        _read_only(error) or _refused_argument(error, doing=doing) or refusal_of(error, doing=doing)
+    )
     if ours is not None:
         return ours
     match error:
-        case errors.NumericValueOutOfRange():
-            return InvalidArgument(f"a number given to {doing} is larger than the store holds")
         case errors.QueryCanceled():
             return StoreUnavailable(
                 f"{doing} took longer than the operation timeout and was cancelled",
@@ -54,6 +54,19 @@ def _read_only(error: psycopg.Error) -> StoreUnavailable | None:
         "the server is read-only",
         remedy="It is a standby: name the primary, or add target_session_attrs=read-write.",
     )
+
+
+def _refused_argument(error: psycopg.Error, *, doing: str) -> InvalidArgument | None:
+    """An argument that is no value of its type; the driver's text could hold it, so it stays below."""
+    match error:
+        case errors.NumericValueOutOfRange():
+            return InvalidArgument(f"a number given to {doing} is larger than the store holds")
+        case errors.InvalidTextRepresentation():
+            return InvalidArgument(f"an argument of {doing} is not of its type")
+        case psycopg.DataError() if error.sqlstate is None:  # it could not even be sent
+            return InvalidArgument(f"a text given to {doing} holds a NUL character")
+        case _:
+            return None
 
 
 def unreachable(error: psycopg.Error) -> StoreUnavailable:
