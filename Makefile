@@ -62,12 +62,13 @@ typing: setup  ## mypy --strict on the package, pyright on the typing tests
 imports: setup  ## the layers of the house
 	$(BIN)/lint-imports
 
-sync: setup  ## write every generated file: sync twins, errors, reference
+sync: setup  ## write every generated file: sync twins, errors, reference, definitions
 	$(BIN)/python tools/generate_sync.py
 	$(BIN)/python tools/generate_errors.py
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/generate_definitions.py
 
-sync-check: setup  ## fail if a generated file differs from its source
+sync-check: setup  ## fail if a generated file differs from its source (the tests compare the definitions)
 	$(BIN)/python tools/generate_sync.py --check
 	$(BIN)/python tools/generate_errors.py --check
 	$(BIN)/python tools/generate_reference.py --check

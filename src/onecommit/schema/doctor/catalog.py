@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 from onecommit.errors import SchemaError
 from onecommit.schema.doctor import queries
 from onecommit.schema.doctor.rows import (
+    DefinitionRow,
     GrantRow,
     MembershipRow,
     OtherRow,
@@ -36,6 +37,7 @@ class Catalog:
     grants: tuple[GrantRow, ...]
     policies: tuple[PolicyRow, ...]
     triggers: tuple[TriggerRow, ...]
+    definitions: tuple[DefinitionRow, ...]
     roles: Mapping[str, RoleRow]
     memberships: tuple[MembershipRow, ...]
     intruders: tuple[str, ...]
@@ -67,6 +69,7 @@ def read_inside(connection: Connection, schema: str) -> Catalog:
     # So that what PostgreSQL prints is qualified unless it is PostgreSQL's own.
     connection.execute("set local search_path = pg_catalog, pg_temp")
     connection.execute("set local quote_all_identifiers = off")
+    connection.execute("set local intervalstyle = postgres")
     return _Reader(connection, schema).read()
 
 
@@ -92,6 +95,7 @@ class _Reader:
             grants=self._rows(GrantRow, queries.GRANTS),
             policies=self._rows(PolicyRow, queries.POLICIES),
             triggers=self._rows(TriggerRow, queries.TRIGGERS),
+            definitions=self._rows(DefinitionRow, queries.DEFINITIONS),
             roles={role.name: role for role in self._rows(RoleRow, queries.ROLES)},
             memberships=self._rows(MembershipRow, queries.MEMBERSHIPS),
             intruders=tuple(text for (text,) in self._tuples(queries.INTRUDERS)),

@@ -1,5 +1,6 @@
 """What the package installs, found in its own SQL files: the measure for what a database holds."""
 
+import csv
 import hashlib
 import re
 import tomllib
@@ -10,6 +11,7 @@ from importlib import resources
 from typing import Any
 
 from onecommit.schema.bundle import Bundle
+from onecommit.schema.doctor.rows import DefinitionRow
 from onecommit.schema.naming import render
 
 RING = {
@@ -35,6 +37,13 @@ _SETTING = re.compile(r"\bset (\w+) = ('[^']*'|[\w]+(?:, \w+)*)")
 _ATTRIBUTE = re.compile(
     r"\b(immutable|stable|strict|leakproof|parallel safe|parallel restricted)\b"
 )
+
+
+_CHILD = re.compile(r"\b(ready|claim|completion)_[0-5](?=_|\b)")
+_LANE = re.compile(r"\blane_\d+_(?=number|generation|sleeper)")
+
+Key = tuple[str, str, str]
+"""Kind, relation and part of a definition, under a name that all chapters or lanes share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,8 @@ class Expected:
     types: frozenset[str]
     triggers: Mapping[tuple[str, str], str]
     """By table and name the definition, flattened."""
+    definitions: Mapping[Key, str]
+    """As definitions.csv has them, which was read from a store that the migrations made."""
     tables: Mapping[str, Mapping[str, list[str]]]
     """By capability the privileges on each table or sequence."""
 
@@ -92,14 +103,37 @@ def expected_of(bundle: Bundle, *, schema: str) -> Expected:
         },
         types=frozenset(name for word, name in created if word in ("type", "domain")),
         triggers=_triggers(migrations, schema),
+        definitions=dict(packaged_definitions()),
         tables=tables,
     )
 
 
+def packaged_definitions() -> Iterator[tuple[Key, str]]:
+    """How the migrations make each column, constraint, index, sequence, table and type."""
+    text = resources.files("onecommit").joinpath("sql", "definitions.csv").read_text("utf-8")
+    for kind, relation, part, definition in csv.reader(text.splitlines()):
+        yield (kind, relation, part), definition
+
+
+def definition_of(row: DefinitionRow, schema: str) -> tuple[Key, str]:
+    """A definition that was read, without the schema's name and the numbers of chapters and lanes."""
+    key = (row.kind, shared_name(row.relation), shared_name(row.part))
+    return key, shared_name(without_schema(row.definition, schema))
+
+
+def shared_name(text: str) -> str:
+    """The text with one name for the children of all chapters, and one for the sequences of all lanes."""
+    return _LANE.sub("lane_*_", _CHILD.sub(r"\1_*", text))
+
+
+def without_schema(text: str, schema: str) -> str:
+    """SQL that does not name the schema before what lies in it."""
+    return re.sub(rf'(?<![\w."])(?:"{re.escape(schema)}"|{re.escape(schema)})\.', "", text)
+
+
 def flat(text: str, schema: str) -> str:
     """SQL without the schema's name, in lower case with single spaces, to compare PostgreSQL's text with ours."""
-    text = re.sub(rf'(?<![\w."])(?:"{re.escape(schema)}"|{re.escape(schema)})\.', "", text)
-    text = re.sub(r"\s+", " ", text).strip().lower()
+    text = re.sub(r"\s+", " ", without_schema(text, schema)).strip().lower()
     text = re.sub(r"\btimestamptz\b", "timestamp with time zone", text)
     return re.sub(r"\s*([(),=])\s*", r"\1", text)
 

@@ -64,6 +64,18 @@ class GrantRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionRow:
+    """How one thing was made: a column, constraint, index, sequence, table or type."""
+
+    kind: str
+    relation: str
+    """Or the type."""
+    part: str
+    """The column or constraint; empty for what stands for itself."""
+    definition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
     """A row-level security policy."""
 

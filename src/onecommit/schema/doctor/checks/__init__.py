@@ -3,6 +3,7 @@
 from onecommit.schema.doctor.checks import (
     clock,
     constructs,
+    definitions,
     objects,
     ownership,
     public_grants,
@@ -31,5 +32,6 @@ CHECKS = (
     triggers.CHECK,
     ring.CHECK,
     objects.CHECK,
+    definitions.CHECK,
     system_catalog.CHECK,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onecommit.schema.doctor.catalog import Catalog
-from onecommit.schema.doctor.expected import Expected
+from onecommit.schema.doctor.expected import Expected, without_schema
 from onecommit.schema.doctor.finding import Check, Finding
 from onecommit.schema.doctor.rows import PolicyRow
 
@@ -109,8 +109,7 @@ def _bare(expression: str | None, schema: str) -> str | None:
     """The expression without parentheses, casts to text and the schema's name."""
     if expression is None:
         return None
-    text = re.sub(rf'(?<![\w."])(?:"{re.escape(schema)}"|{re.escape(schema)})\.', "", expression)
-    return re.sub(r"::text|[\s()]", "", text).lower()
+    return re.sub(r"::text|[\s()]", "", without_schema(expression, schema)).lower()
 
 
 CHECK = Check(
