@@ -65,6 +65,12 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="session")
+def postgres(gate_postgres: Cluster) -> Cluster:
+    """On 16 as well, the first major whose memberships have options of their own."""
+    return gate_postgres
+
+
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_a_role_with_the_grants_of_its_capability_has_no_finding(
     shared_store: Store, capability: str

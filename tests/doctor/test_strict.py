@@ -11,6 +11,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
+from onecommit.errors import SchemaInconsistent
+from onecommit.schema.doctor import require_strict
 
 from tests.chaos.processes import ROOT
 from tests.clusters import Cluster, Database
@@ -32,6 +34,12 @@ BREAKS = [
     (["grant select on onecommit.claim to {0} with grant option"], "claim {0} may grant SELECT on it"),
     (["alter role {2} replication"], "{2} uses the store and has REPLICATION"),
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def postgres(gate_postgres: Cluster) -> Cluster:
+    """On 16 as well, the first major whose memberships have options of their own."""
+    return gate_postgres
 
 
 @pytest.fixture(scope="module")
@@ -136,15 +144,37 @@ def work(store: Provisioned, *members: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_worker_starts_strictly_only_in_a_strict_store(strict: Provisioned):
-    """It ends before it registers, and names what it found; with the finding gone it runs."""
+    """It ends before it registers, and names what it found; with the findings gone it runs.
+
+    Its login cannot look at the store at work, and need not: that is no drift.
+    """
     strict.admin.execute("alter table onecommit.work disable row level security")
+    strict.admin.execute("alter table onecommit.progress set (fillfactor = 99)")
     try:
         refused = work(strict, "executor", "maintenance")
         assert refused.returncode == 78, refused.stderr
         assert "row_security: work has row-level security switched off" in refused.stderr
+        assert "definitions: progress the table is: plain; fillfactor=99" in refused.stderr
         assert "onecommit doctor --strict" in refused.stderr
         assert strict.admin.execute("select from onecommit.worker").fetchall() == []
     finally:
         strict.admin.execute("alter table onecommit.work enable row level security")
+        strict.admin.execute("alter table onecommit.progress set (fillfactor = 70)")
     ran = work(strict, "executor", "maintenance")
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_error_names_a_few_findings_and_counts_the_rest(strict: Provisioned):
+    """All of them are in the report, to which it points."""
+    columns = [f"alter table onecommit.queue add extra_{n} integer" for n in range(11)]
+    for statement in columns:
+        strict.admin.execute(statement)
+    try:
+        with pytest.raises(SchemaInconsistent) as refused:
+            require_strict(strict.login("executor"))
+    finally:
+        for n in range(11):
+            strict.admin.execute(f"alter table onecommit.queue drop extra_{n}")
+    assert refused.value.message.count("was made by no migration") == 8
+    assert refused.value.message.endswith("; and 3 more")
+    assert "onecommit doctor --strict" in refused.value.remedy
