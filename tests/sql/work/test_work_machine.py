@@ -52,6 +52,12 @@ GUARDS = {
         "when p_now < p_work.eligible_at then 'lost'",
         "",
     ),
+    "an unknown end where no admission stands": (
+        "end_attempt",
+        "p_sight.admitted or p_sight.granted is not null",
+        "p_sight.admitted and p_sight.granted is not null",
+    ),
+    "the epoch of who frees it": ("retry_safe", ", epoch = p_epoch", ""),
     "one permit alone": (
         "apply_evidence",
         "p.permit_id = p_permit_id",
