@@ -9,7 +9,7 @@ import os
 import signal
 
 from payments import fake_provider, service
-from payments.serving import serving
+from payments.serving import NotStarted, serving
 from payments.settings import Settings
 from payments.walkthrough import walk
 
@@ -43,4 +43,7 @@ if __name__ == "__main__":
     parser.add_argument("--provider-port", type=int, default=8001, help="0: any")
     given = parser.parse_args()
     ports = (given.port, given.provider_port) if given.serve else (0, 0)
-    asyncio.run(main(stay=given.serve, port=ports[0], provider_port=ports[1]))
+    try:
+        asyncio.run(main(stay=given.serve, port=ports[0], provider_port=ports[1]))
+    except NotStarted as problem:
+        raise SystemExit(f"error: {problem}") from None

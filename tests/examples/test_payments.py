@@ -60,6 +60,37 @@ def test_it_runs_on_a_server_of_its_own():
     assert ended.stdout.splitlines()[-1].startswith("ok: "), ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("dsn", "port", "problem"),
+    [
+        (
+            "postgresql://nobody@127.0.0.1:1/nothing",
+            0,
+            "Payments did not start: see the lines above",
+        ),
+        (None, None, "port {} of Fake payment provider is taken: choose another one"),
+    ],
+    ids=["no database", "no port"],
+)
+def test_what_it_cannot_do_is_its_last_line(dsn: str | None, port: int | None, problem: str):
+    """And no traceback of ours after it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1] if port is None else port
+        command = [sys.executable, "-W", "error", "-m", "payments"]
+        ended = subprocess.run(
+            [*command, "--serve", "--port", "0", "--provider-port", str(number)],
+            cwd=FOLDER,
+            env=os.environ | ({"ONECOMMIT_DSN": dsn} if dsn else {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == f"error: {problem.format(number)}"
+
+
 # --- webhooks
 
 
