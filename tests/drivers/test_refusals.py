@@ -10,7 +10,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from onecommit.errors import SchemaMissing, UsageError
 
-from tests.drivers.conftest import Application
+from tests.drivers.callers import ASYNC_CALLERS
+from tests.drivers.conftest import WITH_ADAPTER, Application, assert_cannot_commit, write
 
 pytestmark = pytest.mark.pg
 
@@ -97,21 +98,26 @@ async def test_a_pool_or_an_engine_is_no_connection(application: Application):
         assert application.database.dsn not in str(caught.value)
 
 
-async def test_an_async_handler_is_not_given_a_sync_connection(application: Application):
-    """It would block the event loop of every other handler."""
+@pytest.mark.parametrize("name", sorted(WITH_ADAPTER.keys() - ASYNC_CALLERS.keys()))
+async def test_an_async_handler_is_not_given_a_sync_connection(application: Application, name: str):
+    """It would block the event loop of every other handler; what was written on it cannot be committed."""
     context = await application.claim(sync=False)
-    with (
-        psycopg.connect(application.database.dsn) as connection,
-        pytest.raises(UsageError, match="sync connection"),
-    ):
-        await context.complete_in_tx(connection)
+    async with WITH_ADAPTER[name](application.database.dsn) as caller:
+        entry = await write(caller)
+        with pytest.raises(UsageError, match="sync connection") as refused:
+            await context.complete_in_tx(caller.connection)
+        assert context.finalization_error is refused.value
+        await assert_cannot_commit(caller)
+    assert entry not in application.entries()
+    assert await application.is_open(context)
 
 
 async def test_a_sync_handler_is_not_given_an_async_connection(application: Application):
     context = await application.claim(sync=True)
     async with await psycopg.AsyncConnection.connect(application.database.dsn) as connection:
-        with pytest.raises(UsageError, match="async connection"):
+        with pytest.raises(UsageError, match="async connection") as refused:
             context.complete_in_tx(connection)
+    assert context.finalization_error is refused.value
 
 
 async def test_a_database_without_the_schema(application: Application, postgres):

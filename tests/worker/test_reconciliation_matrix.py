@@ -202,7 +202,8 @@ def receipt_for(attempt: Attempt, result: Any) -> Any:
 @pytest.fixture
 async def bench(store: Store, evidence: str) -> AsyncIterator[Bench]:
     undecidable = evidence.startswith(("in flight", "unreachable"))
-    budget = SHORT if undecidable else 2.0 if evidence == "open, then in flight" else LONG
+    brief = evidence in ("open, then in flight", "open, then unreachable")
+    budget = SHORT if undecidable else 2.0 if brief else LONG
     app = App(store.database.dsn)
 
     @app.caller_owned_job(queue="q", retry=Retry(first=timedelta(hours=1)))
@@ -362,25 +363,34 @@ async def test_every_handler_exit_meets_every_evidence(
     assert bench.machinery.reconciler.decided.total() == 1
 
 
+def then(bench: Bench, happens: Callable[[], None]) -> None:
+    """Something happens once, after the store has answered and before what follows from the answer."""
+    inquiry = bench.machinery.reconciler._inquiry
+    ask = inquiry.status
+
+    async def ask_first(*args: Any, **kwargs: Any) -> AttemptStatus | None:
+        status = await ask(*args, **kwargs)
+        inquiry.status = ask
+        happens()
+        return status
+
+    inquiry.status = ask_first
+
+
 @pytest.mark.parametrize("evidence", ["open, then in flight", "open, then completed"])
 async def test_what_happens_after_the_question_is_found_when_the_retry_is_recorded(
     bench: Bench, caller: Engine, evidence: str
 ):
     """The handler raised, and left a transaction behind that completes after the store has said "open"."""
     attempt = await bench.claim()
-    inquiry = bench.machinery.reconciler._inquiry
-    ask = inquiry.status
 
-    async def ask_too_early(*args: Any, **kwargs: Any) -> AttemptStatus | None:
-        status = await ask(*args, **kwargs)
-        inquiry.status = ask
+    def complete() -> None:
         caller.begin()
         bench.complete(attempt, caller)
         if evidence == "open, then completed":
             caller.commit()
-        return status
 
-    inquiry.status = ask_too_early
+    then(bench, complete)
     ending = await bench.end(attempt, "error")
     if evidence == "open, then in flight":
         unresolved = await bench.unresolved(ending)
@@ -392,3 +402,16 @@ async def test_what_happens_after_the_question_is_found_when_the_retry_is_record
     [surprise] = bench.events.of(CompletedThenRaised)
     assert surprise.exit == "error"
     assert bench.machinery.reconciler.decided == {Evidence.COMPLETED_OTHERWISE: 1}
+
+
+@pytest.mark.parametrize("evidence", ["open, then unreachable"])
+async def test_a_retry_that_the_store_did_not_take_is_recorded_later(bench: Bench):
+    """The answer was "open", and the connection was lost with the retry."""
+    attempt = await bench.claim()
+    then(bench, bench.proxy.refuse)
+    await bench.unresolved(await bench.end(attempt, "error"))
+    bench.assert_undecided(attempt)
+    bench.proxy.accept()
+    await bench.decided()
+    assert bench.engine.job(attempt.job_id).state == "scheduled"
+    assert bench.machinery.reconciler.decided == {Evidence.OPEN: 1}

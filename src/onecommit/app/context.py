@@ -16,6 +16,7 @@ from onecommit.drivers.driver import (
     AsyncCallerConnection,
     SyncCallerConnection,
     async_driver_for,
+    sever_if_sync,
     sync_driver_for,
 )
 from onecommit.errors import StaleAttempt, UsageError
@@ -283,7 +284,12 @@ class CallerOwnedJobContext(_AsyncContext, _Finalizing):
             FeatureDisabled: Caller-owned completion is not enabled for the queue.
             UsageError: No transaction is open.
         """
-        driver = async_driver_for(connection, schema=self._port.schema)
+        try:
+            driver = async_driver_for(connection, schema=self._port.schema)
+        except UsageError as error:
+            self._finalization.failed(error)
+            sever_if_sync(connection)
+            raise
         try:
             receipt = await driver.run(complete_job(self.token, progress=self._progress))
             return self._finalization.succeeded(receipt)
@@ -300,7 +306,11 @@ class SyncCallerOwnedJobContext(_SyncContext, _Finalizing):
 
     def complete_in_tx(self, connection: SyncCallerConnection) -> FinalizationReceipt:
         """Complete this attempt in the open transaction; see `CallerOwnedJobContext`."""
-        driver = sync_driver_for(connection, schema=self._port.schema)
+        try:
+            driver = sync_driver_for(connection, schema=self._port.schema)
+        except UsageError as error:
+            self._finalization.failed(error)
+            raise
         try:
             receipt = driver.run(complete_job(self.token, progress=self._progress))
             return self._finalization.succeeded(receipt)

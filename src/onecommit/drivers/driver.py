@@ -1,6 +1,7 @@
 """What an adapter does, and which one belongs to a connection."""
 
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -113,6 +114,16 @@ def sync_driver_for(connection: SyncCallerConnection, *, schema: str) -> SyncDri
         )
     driver: SyncDriver = adapter(connection, schema=schema)
     return driver
+
+
+def sever_if_sync(connection: object) -> None:
+    """Close a sync connection that was given to an async call, so that its transaction cannot commit."""
+    with suppress(
+        Exception
+    ):  # what is no connection, or cannot be closed here, is refused all the same
+        adapter, is_async = _adapter_of(connection)
+        if not is_async:
+            adapter(connection, schema="").sever()
 
 
 def is_async_connection(connection: object) -> bool:

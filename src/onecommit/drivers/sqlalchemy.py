@@ -51,6 +51,8 @@ class SqlalchemyDriver:
 
     def sever(self) -> None:
         """Close the connection at once, so that its transaction cannot commit."""
+        if self._used is None and self._given.in_transaction():  # given where an async one belongs
+            self._used = self._open_connection()
         if self._used is not None and not self._used.closed and not self._used.invalidated:
             _close_now(self._used.connection.driver_connection)
             self._used.invalidate()
