@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import psycopg
 import pytest
 
 from onecommit import StaleAttempt
@@ -101,6 +102,23 @@ async def test_progress_travels_with_the_completion(caller, application):
     await caller.commit()
     job = await application.app.jobs.get(context.job_id)
     assert job.detail == {"progress": {"settled": ["a \"quoted\" 'name' \\ é"]}}
+
+
+@pytest.mark.parametrize("name", ["Cursor", "ClientCursor", "RawCursor"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_whatever_cursors_a_psycopg_connection_makes(application, name: str, is_async: bool):
+    """The placeholders of a raw cursor are not those of the others."""
+    context = await application.claim(sync=not is_async)
+    if is_async:
+        factory = getattr(psycopg, f"Async{name}")
+        async with await psycopg.AsyncConnection.connect(application.database.dsn) as connection:
+            connection.cursor_factory = factory
+            await context.complete_in_tx(connection)
+    else:
+        with psycopg.connect(application.database.dsn) as connection:
+            connection.cursor_factory = getattr(psycopg, name)
+            context.complete_in_tx(connection)
+    assert (await application.status(context)).state is AttemptState.CLOSED
 
 
 async def test_a_stale_attempt_takes_its_rows_down_even_if_the_error_is_caught(caller, application):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from onecommit import FinalizationReceipt, FinalizationToken, Outcome
+from onecommit import FinalizationReceipt, FinalizationToken, Outcome, StaleAttempt
+from onecommit.calls.finalization import complete_job
 from onecommit.domain.token import ReceiptEvidence, issue_receipt, issue_token
 
 EVIDENCE = ReceiptEvidence(
@@ -85,3 +86,16 @@ def test_the_portable_form_has_the_names_of_the_sql_parameters():
         "batch_id": 5,
         "batch_index": 6,
     }
+
+
+def test_a_receipt_that_the_store_wrote_for_another_attempt_is_none():
+    """The statement repeats the token, and what it repeats is compared."""
+    ours = token()
+    answer = [1, *ours.portable, "completed", 0, 7]
+    call = complete_job(ours, progress=None)
+    assert call.read([answer]).belongs_to(ours)
+    for field in range(1, 7):
+        other = [*answer]
+        other[field] += 1
+        with pytest.raises(StaleAttempt, match="another attempt"):
+            call.read([other])

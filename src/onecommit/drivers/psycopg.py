@@ -35,7 +35,8 @@ class AsyncPsycopgDriver:
         _require_transaction(self._connection)
         statement = render(call.routine, self._schema, Paramstyle.FORMAT)
         try:
-            async with self._connection.cursor(row_factory=tuple_row) as cursor:
+            # Not the connection's own factory: the placeholders of raw cursors are others.
+            async with psycopg.AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
                 await cursor.execute(statement.encode(), call.arguments)
                 return call.read(await cursor.fetchall())
         except psycopg.Error as error:
@@ -63,7 +64,7 @@ class PsycopgDriver:
         _require_transaction(self._connection)
         statement = render(call.routine, self._schema, Paramstyle.FORMAT)
         try:
-            with self._connection.cursor(row_factory=tuple_row) as cursor:
+            with psycopg.Cursor(self._connection, row_factory=tuple_row) as cursor:
                 cursor.execute(statement.encode(), call.arguments)
                 return call.read(cursor.fetchall())
         except psycopg.Error as error:
