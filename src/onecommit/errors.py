@@ -479,9 +479,9 @@ def work_codes() -> tuple[str, ...]:
     return tuple(_BY_WORK_CODE)
 
 
-def from_work_code(code: str, message: str) -> OnecommitError:
-    """The error for a code that an operation of the Work protocol returned."""
-    return _BY_WORK_CODE.get(code, WorkError)(message)
+def from_work_code(code: str, message: str, *, remedy: str | None = None) -> OnecommitError:
+    """The error for a code that an operation of the Work protocol returned. `remedy`: another than the code's."""
+    return _BY_WORK_CODE.get(code, WorkError)(message, remedy=remedy)
 
 
 def from_sqlstate(

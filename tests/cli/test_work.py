@@ -197,6 +197,8 @@ def test_what_is_for_good_is_asked_for(run: Run, database: Database):
     assert "generation    1" in run("scope", "show", view.scope).output
     disable = ("scope", "disable", view.scope, "--generation", "1", "--reason", "closed")
     assert run(*disable, text="n\n").exit_code == 1
+    another = run(*("scope", "disable", view.scope, "--generation", "7", "--reason", "r", "--yes"))
+    assert "give the generation that it has now" in str(another.exception)
     assert json.loads(run("scope", "show", view.scope, "--json").stdout)["state"] == "active"
     done = run(*disable, text="y\n")
     assert "disabled: generation 2, projected 2" in done.output

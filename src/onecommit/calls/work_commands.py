@@ -88,6 +88,8 @@ _REFUSALS = {
     "ASDUR120": "the Work's policy admits no further attempt",
     "ASDUR121": "the Work's deadline has passed",
 }
+# Where the code's own remedy speaks to a worker.
+_REMEDIES = {"ASDUR114": "Look at the scope again, and give the generation that it has now."}
 
 
 def cancel_work(command: Command, work_id: int, *, epoch: int) -> Call[CommandResult]:
@@ -249,4 +251,5 @@ def _read_disabling(rows: Rows) -> ScopeDisabling:
 
 def _raise_refusal(outcome: str, code: str | None) -> None:
     if outcome == "refused":
-        raise from_work_code(str(code), _REFUSALS.get(str(code), "the command was refused"))
+        message = _REFUSALS.get(str(code), "the command was refused")
+        raise from_work_code(str(code), message, remedy=_REMEDIES.get(str(code)))
