@@ -39,6 +39,10 @@ class Operation:
     claims: bool = False
     """It holds the lock of its request."""
 
+    @property
+    def advisory(self) -> tuple[str, ...]:
+        return ("schema", "scope", "request") if self.claims else ("schema", "scope")
+
 
 def permitted(works: Works, runtime: Runtime, claimed: Any) -> None:
     assert runtime.permit(claimed).outcome == "granted"
@@ -91,7 +95,7 @@ OPERATIONS = {
 STOPS = [
     pytest.param(operation, lock, id=f"{name}-at-{lock}")
     for name, operation in OPERATIONS.items()
-    for lock in ("schema", "scope", *operation.rows)
+    for lock in (*operation.advisory, *operation.rows)
     if not (operation.skips and lock == "work")
 ]
 
@@ -113,8 +117,7 @@ def test_each_lock_is_waited_for_with_exactly_the_earlier_ones_held(
     """Nothing later has been touched, and no history is written."""
     runtime, claimed = prepared(works, operation)
     held = held_at(works, lock, runtime.engine, lambda: operation.run(works, runtime, claimed))
-    taken = ("schema", "scope", *(("request",) if operation.claims else ()), *operation.rows)
-    assert held == before(lock, taken)
+    assert held == before(lock, (*operation.advisory, *operation.rows))
 
 
 @pytest.mark.parametrize(

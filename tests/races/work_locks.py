@@ -28,6 +28,8 @@ HOLD = {
     "scope": "select pg_advisory_xact_lock(onecommit.lock_class('onecommit.scope'), onecommit.scope_key('tenant-1'))",
     "command": "select pg_advisory_xact_lock(onecommit.lock_class('onecommit.operator_command'),"
     f" onecommit.scope_key('tenant-1/{COMMAND}'))",
+    # The second one of the first worker.
+    "request": "select pg_advisory_xact_lock(onecommit.lock_class('onecommit.work'), onecommit.scope_key('1/2'))",
 } | {name: f"select 1 from onecommit.{table} for update nowait" for name, table in ROWS.items()}
 REACHED = """
 select coalesce(array_agg(distinct case l.locktype
