@@ -3,10 +3,9 @@
 import importlib.util
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import psycopg
@@ -27,11 +26,17 @@ class Database:
 
     name: str
     dsn: str
+    """As whom the product under test logs in: a superuser, or what `tests.strict` makes of it."""
     cluster: "Cluster"
 
     def connect(self, **options) -> psycopg.Connection:
-        """A connection in autocommit mode, as superuser."""
-        return psycopg.connect(self.dsn, autocommit=True, **options)
+        """A connection of the test itself, in autocommit mode, as superuser."""
+        return psycopg.connect(self.observer_dsn, autocommit=True, **options)
+
+    @property
+    def observer_dsn(self) -> str:
+        """The test's own way in, as superuser."""
+        return self.cluster.server.dsn(self.name)
 
 
 @dataclass(kw_only=True)
@@ -40,13 +45,20 @@ class Cluster:
 
     major: int
     server: EmbeddedPostgres
+    _templates: set[str] = field(default_factory=set)
 
-    @cached_property
+    @property
     def template(self) -> str:
-        """A database with the schema, made when first asked for."""
-        self._execute("create database onecommit_template")
-        install_schema(self.server.dsn("onecommit_template"))
-        return "onecommit_template"
+        """A database with the schema, which a superuser owns."""
+        return self.template_of("onecommit_template", install_schema)
+
+    def template_of(self, name: str, install: Callable[[str], None]) -> str:
+        """A database to copy from; its content is made when it is first asked for, and given its DSN as superuser."""
+        if name not in self._templates:
+            self._execute(f"create database {name}")
+            install(self.server.dsn(name))
+            self._templates.add(name)
+        return name
 
     @contextmanager
     def database(self, *, template: str = "template0") -> Iterator[Database]:

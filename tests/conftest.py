@@ -1,10 +1,14 @@
 """Servers and databases for every test that needs PostgreSQL."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.clusters import GATE_MAJORS, MAJORS, Cluster, Clusters, Database
+from tests.strict import LIFECYCLE, not_strict
+
+TESTS = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +49,16 @@ def empty_database(postgres: Cluster) -> Iterator[Database]:
     """A fresh database without the schema."""
     with postgres.database() as fresh:
         yield fresh
+
+
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """What a test of the lifecycle shows it shows of the strict profile: no fixture may have brought another store."""
+    if item.path.relative_to(TESTS).parts[0] in LIFECYCLE:
+        fixtures = item._fixtureinfo.name2fixturedefs
+        found = [
+            name
+            for name, definitions in fixtures.items()
+            for each in definitions
+            if each.cached_result and not_strict(each.cached_result[0]) and name != "empty_database"
+        ]
+        assert not found, f"not in the strict profile: {', '.join(found)}; see tests/strict.py"

@@ -17,7 +17,7 @@ app = App()
 @app.caller_owned_job(queue="settle")
 async def settle(ctx: CallerOwnedJobContext, n: int) -> FinalizationReceipt:
     """The row and the completion, as a login that may do nothing else in the store."""
-    async with await psycopg.AsyncConnection.connect(os.environ["FINALIZER_DSN"]) as connection:
+    async with await psycopg.AsyncConnection.connect(os.environ["HANDLER_DSN"]) as connection:
         await connection.execute("insert into ledger values (%s, current_user)", (n,))
         return await ctx.complete_in_tx(connection)
 

@@ -2,13 +2,16 @@
 materialized, and that lease alone when the claim is reclaimed.
 """
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
 from tests.engine import AUTHORITIES, Attempt, Engine
-from tests.stores import Store, engine, shared_store, store
+from tests.stores import Store, store
+from tests.strict import engine_of, shared_store
 
-__all__ = ["engine", "shared_store", "store"]
+__all__ = ["shared_store", "store"]
 pytestmark = [
     pytest.mark.pg,
     pytest.mark.parametrize("authority", AUTHORITIES),
@@ -18,19 +21,26 @@ ROWS = "select count(*) from app.invoice"
 
 
 @pytest.fixture
-def attempt(engine: Engine, authority: str) -> Attempt:
+def engine(store: Store) -> Iterator[Engine]:
+    """Who enqueues, claims, rescues and reads."""
+    with engine_of(store, "application") as engine:
+        yield engine
+
+
+@pytest.fixture
+def attempt(store: Store, engine: Engine, authority: str) -> Attempt:
     """The open attempt of a job with a unique key."""
     [attempt] = engine.take(unique={"key": "ab"})
-    engine.under(authority, attempt)
+    store.engine().under(authority, attempt)
     return attempt
 
 
 @pytest.fixture
-def caller(store: Store, attempt: Attempt) -> Engine:
-    """An application that has written its row and not yet completed."""
-    caller = store.engine().begin()
-    caller.sql("insert into app.invoice values (%s)", attempt.job_id)
-    return caller
+def caller(store: Store, attempt: Attempt) -> Iterator[Engine]:
+    """An application that has written its row and not yet completed, as a login that may complete and enqueue."""
+    with engine_of(store, "caller") as caller:
+        caller.begin().sql("insert into app.invoice values (%s)", attempt.job_id)
+        yield caller
 
 
 def assert_cannot_commit(caller: Engine, attempt: Attempt, observer: Engine) -> None:
@@ -101,7 +111,9 @@ def test_uniqueness(engine: Engine, caller: Engine, attempt: Attempt, end: str):
     assert again.created == [end == "commit"]
 
 
-def test_progress_and_terminal_hydration(engine: Engine, caller: Engine, attempt: Attempt):
+def test_progress_and_terminal_hydration(
+    store: Store, engine: Engine, caller: Engine, attempt: Attempt
+):
     """The last progress moves into the history, where the finished job is found whole."""
     engine.set_progress([attempt], {"half": True})
     caller.complete_job(attempt, progress={"all": True})
@@ -110,4 +122,4 @@ def test_progress_and_terminal_hydration(engine: Engine, caller: Engine, attempt
     assert (job.state, job.outcome, job.attempt) == ("completed", "completed", 1)
     assert (job.kind, job.args) == (attempt.kind, attempt.args)
     assert job.detail.replace(" ", "") == '{"progress":{"all":true}}'
-    assert engine.value("select count(*) from onecommit.progress") == 0
+    assert store.engine().value("select count(*) from onecommit.progress") == 0

@@ -9,22 +9,22 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 
 from tests.chaos.processes import environment, start, terminate, wait_until, worker
-from tests.clusters import MAJORS, Clusters, Database
+from tests.clusters import MAJORS, Clusters
+from tests.strict import StrictDatabase, strict_database
 
 pytestmark = pytest.mark.pg
 
 
 @pytest.fixture
-def database(clusters: Clusters) -> Iterator[Database]:
+def database(clusters: Clusters) -> Iterator[StrictDatabase]:
     """The command line does not depend on the major."""
-    cluster = clusters.get(max(MAJORS))
-    with cluster.database(template=cluster.template) as fresh:
+    with strict_database(clusters.get(max(MAJORS))) as fresh:
         yield fresh
 
 
 @pytest.fixture
-def env(database: Database) -> dict[str, str]:
-    return environment(database)
+def env(database: StrictDatabase) -> dict[str, str]:
+    return environment(database, login="worker")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_each_process_answers_at_a_port_of_its_own(env: dict[str, str], port: in
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_a_port_in_use_is_refused_before_a_worker_registers(
-    database: Database, env: dict[str, str], port: int, processes: int
+    database: StrictDatabase, env: dict[str, str], port: int, processes: int
 ):
     """With several processes too: none starts if one of them could not."""
     with socket.create_server(("127.0.0.1", port + processes - 1)):

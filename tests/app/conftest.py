@@ -1,4 +1,4 @@
-"""An App on a fresh database."""
+"""An App on a fresh store in the strict profile."""
 
 from collections.abc import AsyncIterator
 
@@ -6,13 +6,15 @@ import pytest
 
 from onecommit import App
 
-from tests.clusters import Database
+from tests.strict import StrictDatabase, database
+
+__all__ = ["database"]
 
 
 @pytest.fixture
-async def app(database: Database) -> AsyncIterator[App]:
+async def app(database: StrictDatabase) -> AsyncIterator[App]:
     """An open App without jobs; what a test opens for sync callers is closed as well."""
-    opened = App(database.dsn)
+    opened = App(database.dsn, **database.identity)
     async with opened:
         yield opened
     opened.sync.close()

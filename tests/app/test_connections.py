@@ -8,7 +8,7 @@ import pytest
 
 from onecommit import App, JobContext
 
-from tests.clusters import Database
+from tests.strict import StrictDatabase
 
 pytestmark = pytest.mark.pg
 
@@ -17,19 +17,19 @@ BACKENDS = (
 )
 
 
-def backends(database: Database) -> set[int]:
+def backends(database: StrictDatabase) -> set[int]:
     """The server processes that work for an App."""
     with database.connect() as connection:
         return {pid for (pid,) in connection.execute(BACKENDS, (database.name,))}
 
 
 @pytest.fixture
-def app(database: Database) -> App:
+def app(database: StrictDatabase) -> App:
     """An App that nobody has opened."""
-    return App(database.dsn)
+    return App(database.dsn, **database.identity)
 
 
-def test_one_event_loop_after_another_may_use_an_app(app: App, database: Database):
+def test_one_event_loop_after_another_may_use_an_app(app: App, database: StrictDatabase):
     """And the connections of a loop that has ended are closed, without a complaint of the driver."""
 
     @app.job()
@@ -47,7 +47,9 @@ def test_one_event_loop_after_another_may_use_an_app(app: App, database: Databas
     gc.collect()  # a connection that was left open warns, and warnings are errors
 
 
-def test_a_forked_process_does_not_use_the_connections_of_its_parent(app: App, database: Database):
+def test_a_forked_process_does_not_use_the_connections_of_its_parent(
+    app: App, database: StrictDatabase
+):
     """Two processes that write to one connection read each other's answers."""
 
     @app.job()

@@ -11,6 +11,7 @@ from onecommit.app.job import Job
 from onecommit.errors import EpochFenced, SchemaMissing, UsageError
 
 from tests.clusters import Database
+from tests.strict import StrictDatabase
 
 pytestmark = pytest.mark.pg
 
@@ -162,8 +163,9 @@ def test_a_missing_dsn_says_how_to_set_it(monkeypatch):
         App().sync.queues.list()
 
 
-async def test_the_environment_names_the_store(database: Database, monkeypatch):
-    monkeypatch.setenv("ONECOMMIT_DSN", database.dsn)
+async def test_the_environment_names_the_store(database: StrictDatabase, monkeypatch):
+    for name, value in database.environment().items():
+        monkeypatch.setenv(name, value)
     async with App() as app:
         assert await app.queues.list() == []
     monkeypatch.setenv("ONECOMMIT_EPOCH", "3")
@@ -176,9 +178,9 @@ async def test_a_database_without_the_schema_says_how_to_install_it(empty_databa
         await App(empty_database.dsn).queues.list()
 
 
-def test_an_app_works_in_one_event_loop_after_another(database: Database):
+def test_an_app_works_in_one_event_loop_after_another(database: StrictDatabase):
     """As a script with several asyncio.run() does."""
-    app = App(database.dsn)
+    app = App(database.dsn, **database.identity)
 
     @app.job()
     async def send(ctx: JobContext) -> None: ...
@@ -190,8 +192,8 @@ def test_an_app_works_in_one_event_loop_after_another(database: Database):
     assert asyncio.run(once()) != asyncio.run(once())
 
 
-async def test_callers_that_start_together_share_the_connections(database: Database):
-    app = App(database.dsn, max_connections=3)
+async def test_callers_that_start_together_share_the_connections(database: StrictDatabase):
+    app = App(database.dsn, **database.identity, max_connections=3)
 
     @app.job()
     async def send(ctx: JobContext) -> None: ...

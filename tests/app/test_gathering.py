@@ -14,7 +14,7 @@ from onecommit.app.job import Job
 from onecommit.errors import StoreUnavailable
 from onecommit.store.async_store import AsyncStore
 
-from tests.clusters import Database
+from tests.strict import StrictDatabase
 
 pytestmark = pytest.mark.pg
 
@@ -54,25 +54,25 @@ class Holder:
 
 
 @pytest.fixture
-async def holder(database: Database) -> AsyncIterator[Holder]:
+async def holder(database: StrictDatabase) -> AsyncIterator[Holder]:
     connect = psycopg.AsyncConnection.connect
     async with (
-        await connect(database.dsn, autocommit=True) as connection,
-        await connect(database.dsn, autocommit=True) as observer,
+        await connect(database.observer_dsn, autocommit=True) as connection,
+        await connect(database.observer_dsn, autocommit=True) as observer,
     ):
         await connection.execute("begin; lock table onecommit.ready in access exclusive mode")
         yield Holder(connection, observer)
 
 
 @pytest.fixture
-async def store(database: Database) -> AsyncIterator[AsyncStore]:
+async def store(database: StrictDatabase) -> AsyncIterator[AsyncStore]:
     async with _app(database) as app:
         yield await app._stores.async_store()
 
 
 @asynccontextmanager
-async def _app(database: Database) -> AsyncIterator[App]:
-    async with App(database.dsn, max_connections=10) as app:
+async def _app(database: StrictDatabase) -> AsyncIterator[App]:
+    async with App(database.dsn, **database.identity, max_connections=10) as app:
         yield app
 
 
@@ -91,14 +91,14 @@ async def _begun(work: "list[asyncio.Task]", holder: Holder) -> list[int]:
     return pids
 
 
-def _jobs_by_transaction(database: Database) -> list[int]:
+def _jobs_by_transaction(database: StrictDatabase) -> list[int]:
     with database.connect() as connection:
         rows = connection.execute("select xmin::text from onecommit.ready_1").fetchall()
     return sorted(Counter(rows).values())
 
 
 async def test_tasks_beyond_the_first_few_share_one_transaction_and_each_gets_its_own_job(
-    database: Database, holder: Holder
+    database: StrictDatabase, holder: Holder
 ):
     async with _app(database) as app:
         send = _send(app)
@@ -114,7 +114,7 @@ async def test_tasks_beyond_the_first_few_share_one_transaction_and_each_gets_it
     assert _jobs_by_transaction(database) == [1, 1, 1, 1, 6]
 
 
-async def test_a_single_task_waits_for_nobody(database: Database):
+async def test_a_single_task_waits_for_nobody(database: StrictDatabase):
     async with _app(database) as app:
         send = _send(app)
         for n in range(5):
@@ -122,7 +122,9 @@ async def test_a_single_task_waits_for_nobody(database: Database):
     assert _jobs_by_transaction(database) == [1, 1, 1, 1, 1]
 
 
-async def test_shared_jobs_have_the_options_of_their_producer(database: Database, holder: Holder):
+async def test_shared_jobs_have_the_options_of_their_producer(
+    database: StrictDatabase, holder: Holder
+):
     async with _app(database) as app:
         send = _send(app).options(priority=1, max_attempts=3, tags=["a"])
         work = [asyncio.create_task(send.enqueue(n=n)) for n in range(8)]
@@ -135,7 +137,7 @@ async def test_shared_jobs_have_the_options_of_their_producer(database: Database
 
 
 async def test_a_caller_that_gives_up_while_it_waits_for_its_turn_leaves_no_job(
-    database: Database, holder: Holder
+    database: StrictDatabase, holder: Holder
 ):
     async with _app(database) as app:
         send = _send(app)
@@ -149,7 +151,7 @@ async def test_a_caller_that_gives_up_while_it_waits_for_its_turn_leaves_no_job(
 
 
 async def test_a_caller_that_gives_up_during_its_call_lets_the_others_go_on(
-    database: Database, holder: Holder
+    database: StrictDatabase, holder: Holder
 ):
     async with _app(database) as app:
         send = _send(app)
@@ -165,7 +167,7 @@ async def test_a_caller_that_gives_up_during_its_call_lets_the_others_go_on(
 
 
 async def test_those_who_share_a_call_share_its_failure_and_nobody_else_does(
-    database: Database, holder: Holder
+    database: StrictDatabase, holder: Holder
 ):
     async with _app(database) as app:
         send = _send(app)
@@ -184,9 +186,9 @@ async def test_those_who_share_a_call_share_its_failure_and_nobody_else_does(
 
 
 async def test_what_is_refused_for_one_job_is_told_to_its_caller_alone(
-    database: Database, store: AsyncStore, holder: Holder
+    database: StrictDatabase, store: AsyncStore, holder: Holder
 ):
-    gathering = Gathering(_send(App(database.dsn))._plan, store)
+    gathering = Gathering(_send(App(database.dsn, **database.identity))._plan, store)
     texts = ['{"n":1}'] * 6 + ["no JSON"] + ['{"n":2}'] * 2
     work = [asyncio.create_task(gathering.enqueue(text)) for text in texts]
     await _begun(work, holder)
@@ -200,9 +202,9 @@ async def test_what_is_refused_for_one_job_is_told_to_its_caller_alone(
 
 
 async def test_long_arguments_are_not_heaped_into_one_call(
-    database: Database, store: AsyncStore, holder: Holder
+    database: StrictDatabase, store: AsyncStore, holder: Holder
 ):
-    gathering = Gathering(_send(App(database.dsn))._plan, store)
+    gathering = Gathering(_send(App(database.dsn, **database.identity))._plan, store)
     text = '{"n":"' + "x" * 600_000 + '"}'
     work = [asyncio.create_task(gathering.enqueue(text)) for _ in range(8)]
     await _begun(work, holder)

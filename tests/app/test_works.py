@@ -40,7 +40,7 @@ from onecommit.errors import (
     WorkTerminal,
 )
 
-from tests.clusters import Database
+from tests.strict import StrictDatabase
 from tests.waiting_work import accept, define, leave_behind, suspend
 
 pytestmark = pytest.mark.pg
@@ -151,7 +151,9 @@ async def test_the_registered_reconciler_decides(app: App, works: Any, form, evi
     assert len(asked) == 1
 
 
-async def test_no_connection_is_held_while_the_provider_is_asked(app: App, database: Database):
+async def test_no_connection_is_held_while_the_provider_is_asked(
+    app: App, database: StrictDatabase
+):
     """Not one of the App's connections is in a transaction."""
     work = define(app)
     seen = []
@@ -173,7 +175,7 @@ async def test_no_connection_is_held_while_the_provider_is_asked(app: App, datab
 
 
 async def test_a_reconciler_that_raises_leaves_the_command_to_be_resumed(
-    app: App, works: Any, database: Database
+    app: App, works: Any, database: StrictDatabase
 ):
     """Nothing is recorded; until its lease has ended the command, and any other, is in progress."""
     work = define(app)
@@ -204,14 +206,14 @@ async def test_a_reconciler_that_raises_leaves_the_command_to_be_resumed(
 
 
 async def test_reconciling_needs_the_contract_and_its_reconciler(
-    app: App, works: Any, database: Database
+    app: App, works: Any, database: StrictDatabase
 ):
     """Nothing is begun without."""
     work = define(app)
     view = await suspend(app, work)
     with pytest.raises(ContractUnavailable, match="reconciler"):
         await works.reconcile(view.work_id, command_id="ticket-1", **WHO)
-    async with App(database.dsn) as stranger:
+    async with App(database.dsn, **database.identity) as stranger:
         stranger.authorize(lambda _: True)
         with pytest.raises(ContractUnavailable, match="not registered"):
             await stranger.works.reconcile(view.work_id, command_id="ticket-1", **WHO)
@@ -240,7 +242,9 @@ async def test_reconciling_needs_the_contract_and_its_reconciler(
         ),
     ],
 )
-async def test_an_operator_resolves(app: App, works: Any, database: Database, evidence, state):
+async def test_an_operator_resolves(
+    app: App, works: Any, database: StrictDatabase, evidence, state
+):
     """With the digest of a proof; a repeat is answered, another story under the same id refused."""
     work = define(app, Safety.MANUAL_RESOLUTION)
     view = await suspend(app, work)
@@ -301,7 +305,7 @@ async def test_work_is_canceled_once(app: App, works: Any):
         await works.cancel(accepted.work_id, command_id="ticket-3", actor="ada", reason="")
 
 
-async def test_work_of_an_older_epoch_is_released(app: App, works: Any, database: Database):
+async def test_work_of_an_older_epoch_is_released(app: App, works: Any, database: StrictDatabase):
     """One by one and in bulk, which shows first what it would do."""
     work = define(app, Safety.PROVIDER_KEYED)
     scope = f"left-{uuid4()}"
@@ -405,8 +409,8 @@ async def test_the_host_is_asked_before_anything_else(operation: str, client: st
         app.authorize(may)
 
 
-async def test_an_async_authorization_serves_the_async_client(database: Database):
-    async with App(database.dsn) as app:
+async def test_an_async_authorization_serves_the_async_client(database: StrictDatabase):
+    async with App(database.dsn, **database.identity) as app:
 
         @app.authorize
         async def may(action: OperatorAction) -> bool:

@@ -22,7 +22,7 @@ async def pool() -> AsyncConnectionPool:
     loop = id(asyncio.get_running_loop())
     if loop not in _pools:
         _pools[loop] = AsyncConnectionPool(
-            os.environ["ONECOMMIT_DSN"],
+            os.environ["HANDLER_DSN"],
             # A frozen process must not keep the attempt that it was about to commit for ever.
             kwargs={"options": "-c idle_in_transaction_session_timeout=1s"},
             min_size=1,

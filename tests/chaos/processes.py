@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from tests.clusters import Database
+from tests.strict import StrictDatabase
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90.0
@@ -25,17 +26,9 @@ select (select count(*) from onecommit.ready r where not exists (
 """
 
 
-def environment(database: Database) -> dict[str, str]:
-    """The environment of a process that belongs to the test's store."""
-    with database.connect() as connection:
-        store_id, epoch = connection.execute(
-            "select store_id, active_epoch from onecommit.store_status()"
-        ).fetchone()
-    return os.environ | {
-        "ONECOMMIT_DSN": database.dsn,
-        "ONECOMMIT_STORE_ID": str(store_id),
-        "ONECOMMIT_EPOCH": str(epoch),
-    }
+def environment(database: StrictDatabase, *, login: str = "application") -> dict[str, str]:
+    """The environment of a process that belongs to the test's store: its login there, and that of its handlers' own connections."""
+    return os.environ | database.environment(login) | {"HANDLER_DSN": database.login("finalizer")}
 
 
 def start(

@@ -26,7 +26,7 @@ PROVIDER = "create table provider (key uuid not null, attempt int not null, pid 
 
 def charge(invocation: SyncWorkInvocation, payload: dict[str, Any]) -> str:
     """The provider does it; the first answer never comes."""
-    with psycopg.connect(os.environ["ONECOMMIT_DSN"], autocommit=True) as connection:
+    with psycopg.connect(os.environ["HANDLER_DSN"], autocommit=True) as connection:
         connection.execute(
             "insert into provider values (%s, %s, %s)",
             (invocation.activity_id, invocation.attempt, os.getpid()),
@@ -38,7 +38,7 @@ def charge(invocation: SyncWorkInvocation, payload: dict[str, Any]) -> str:
 
 def look(inquiry: WorkInquiry, payload: dict[str, Any]) -> Any:
     """Whether the provider knows the key."""
-    with psycopg.connect(os.environ["ONECOMMIT_DSN"], autocommit=True) as connection:
+    with psycopg.connect(os.environ["HANDLER_DSN"], autocommit=True) as connection:
         known = connection.execute(
             "select from provider where key = %s", (inquiry.activity_id,)
         ).fetchone()

@@ -9,7 +9,9 @@ from onecommit.domain.work import Safety
 
 from tests.chaos.processes import ROOT, environment, observe, wait_until
 from tests.chaos.provider import PROVIDER
+from tests.strict import StrictDatabase, database
 
+__all__ = ["database"]
 pytestmark = [pytest.mark.pg, pytest.mark.chaos]
 
 SUSPENDED = {
@@ -36,16 +38,17 @@ HELD = "select count(*) from pg_locks where locktype = 'advisory' and objid = 47
 def env(database):
     with database.connect() as connection:
         connection.execute(PROVIDER)
-    return environment(database)
+    return environment(database, login="worker")
 
 
-def accept(env: dict[str, str], safety: Safety) -> None:
-    """By the application's own definition."""
+def accept(database: StrictDatabase, safety: Safety) -> None:
+    """By the application's own definition, in a process that is no worker."""
     script = (
         "from tests.chaos.provider import app\n"
         f"work = app.registry.work.get('charge.{safety.value}', '1')\n"
         "work.sync.accept({'cents': 1}, scope='s', command_id='c', idempotency_key='k')\n"
     )
+    env = environment(database, login="web")
     subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=True)
 
 
@@ -62,7 +65,7 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
 @pytest.mark.parametrize("safety", list(Safety))
 def test_a_kill_after_admission(database, env, safety: Safety):
     """The provider did it and nobody heard: tried again with the same key, or suspended; never failed."""
-    accept(env, safety)
+    accept(database, safety)
     first = start_worker(env)
     try:
         wait_until(lambda: observe(database, CALLED) == 1, what="the provider is called")
@@ -91,7 +94,7 @@ def test_a_kill_between_permit_and_admission(database, env, safety: Safety):
     with database.connect() as owner:
         owner.execute(GATE)
         owner.execute("select pg_advisory_lock(4711)")
-        accept(env, safety)
+        accept(database, safety)
         first = start_worker(env)
         try:
             wait_until(lambda: observe(database, HELD) == 1, what="the admission is on its way")

@@ -21,7 +21,9 @@ from tests.chaos.processes import (
     worker,
 )
 from tests.clusters import Cluster, binaries
+from tests.strict import database, strict_database
 
+__all__ = ["database"]
 pytestmark = [pytest.mark.pg, pytest.mark.chaos]
 
 JOBS = 400
@@ -32,18 +34,24 @@ QUEUES = ("--queue", "settle:8", "--queue", "plain:8", "--rescue-seconds", "2")
 def env(database):
     with database.connect() as connection:
         connection.execute(LEDGER)
-    return environment(database)
+    return environment(database, login="worker")
 
 
-def enqueue(database, env, *, count=JOBS):
-    """Jobs of both kinds, by the application's own definitions."""
+def enqueue(database, *, count=JOBS):
+    """Jobs of both kinds, by the application's own definitions, in a process that is no worker."""
     script = (
         "from tests.chaos.application import app, note, settle\n"
         f"jobs = [{{'n': n}} for n in range({count})]\n"
         "settle.sync.enqueue_many(jobs)\n"
         "note.sync.enqueue_many(jobs)\n"
     )
-    subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=True)
+    run(database, script)
+
+
+def run(database, script):
+    subprocess.run(
+        [sys.executable, "-c", script], env=environment(database, login="web"), cwd=ROOT, check=True
+    )
 
 
 def both_registered(database):
@@ -73,7 +81,7 @@ def nothing_open(database):
 
 
 def test_a_worker_killed_at_work_is_replaced_by_another(database, env):
-    enqueue(database, env)
+    enqueue(database)
     with worker(*QUEUES, env=env) as first:
         wait_until(settled_at_least(database, JOBS // 4), what="a quarter settled")
         first.send_signal(signal.SIGKILL)
@@ -86,7 +94,7 @@ def test_a_worker_killed_at_work_is_replaced_by_another(database, env):
 
 
 def test_a_frozen_worker_that_wakes_up_after_its_rescue_commits_nothing(database, env):
-    enqueue(database, env)
+    enqueue(database)
     with worker(*QUEUES, env=env) as first, worker(*QUEUES, env=env) as second:
         wait_until(both_registered(database), what="both workers run")
         wait_until(settled_at_least(database, JOBS // 8), what="an eighth settled")
@@ -102,26 +110,26 @@ def test_a_frozen_worker_that_wakes_up_after_its_rescue_commits_nothing(database
 def test_a_server_that_crashes_under_load_costs_no_job(clusters, major):
     from onecommit.embedded import EmbeddedPostgres
 
-    with EmbeddedPostgres(bin_dir=binaries(major)) as server:
-        own = Cluster(major=major, server=server)
-        with own.database(template=own.template) as database:
-            with database.connect() as connection:
-                connection.execute(LEDGER)
-            env = environment(database)
-            enqueue(database, env)
-            with worker(*QUEUES, env=env) as process:
-                for part in (4, 2):
-                    wait_until(settled_at_least(database, JOBS // part), what=f"1/{part} settled")
-                    server.restart("immediate")
-                wait_until(nothing_open(database), what="all jobs closed")
-                assert terminate(process) == 0
-            assert_each_settled_once(database)
+    with (
+        EmbeddedPostgres(bin_dir=binaries(major)) as server,
+        strict_database(Cluster(major=major, server=server)) as database,
+    ):
+        with database.connect() as connection:
+            connection.execute(LEDGER)
+        enqueue(database)
+        with worker(*QUEUES, env=environment(database, login="worker")) as process:
+            for part in (4, 2):
+                wait_until(settled_at_least(database, JOBS // part), what=f"1/{part} settled")
+                server.restart("immediate")
+            wait_until(nothing_open(database), what="all jobs closed")
+            assert terminate(process) == 0
+        assert_each_settled_once(database)
 
 
 @pytest.mark.soak
 def test_workers_killed_at_random_moments_lose_and_repeat_nothing(database, env):
     count = 5_000
-    enqueue(database, env, count=count)
+    enqueue(database, count=count)
     running = [start(*QUEUES, env=env) for _ in range(3)]
     try:
         for step in range(1, 16):
@@ -142,7 +150,7 @@ def test_workers_killed_at_random_moments_lose_and_repeat_nothing(database, env)
 
 
 def test_once_runs_the_queues_empty_and_exits(database, env):
-    enqueue(database, env, count=50)
+    enqueue(database, count=50)
     with worker(*QUEUES, "--once", env=env) as process:
         assert process.wait(90) == 0
     assert observe(database, OPEN_JOBS) == 0
@@ -161,7 +169,7 @@ def test_children_are_restarted_and_end_with_their_supervisor(database, env):
         wait_until(
             lambda: observe(database, "select count(*) from onecommit.worker") == 3, what="a third"
         )
-        enqueue(database, env, count=50)
+        enqueue(database, count=50)
         wait_until(nothing_open(database), what="all jobs closed")
         children = parent.children()
         supervisor.kill()
@@ -187,12 +195,7 @@ def test_sigterm_drains_all_processes(database, env):
 
 
 def test_the_second_signal_does_not_wait_for_the_budget(database, env):
-    subprocess.run(
-        [sys.executable, "-c", "from tests.chaos.application import block; block.sync.enqueue()"],
-        env=env,
-        cwd=ROOT,
-        check=True,
-    )
+    run(database, "from tests.chaos.application import block; block.sync.enqueue()")
     with worker("--queue", "stuck", "--drain-seconds", "3600", env=env) as process:
         running = "select count(*) from ledger where n = -1"
         wait_until(lambda: observe(database, running) == 1, what="the job runs")

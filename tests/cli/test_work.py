@@ -15,10 +15,11 @@ from onecommit import App, Safety, WorkState, WorkView
 from onecommit.cli import app as program
 from onecommit.errors import OnecommitError, OperatorNotAuthorized
 
-from tests.clusters import Database
 from tests.logins import PASSWORD, Logins
+from tests.strict import StrictDatabase, database
 from tests.waiting_work import accept, define, leave_behind, suspend
 
+__all__ = ["database"]
 pytestmark = pytest.mark.pg
 
 Run = Callable[..., Result]
@@ -41,9 +42,10 @@ async def may(action):
 
 
 @pytest.fixture
-def run(database: Database, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(database: StrictDatabase, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The program with the database in its environment."""
-    monkeypatch.setenv("ONECOMMIT_DSN", database.dsn)
+    for name, value in database.environment().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("ONECOMMIT_ACTOR", "ada")
     runner = CliRunner()
 
@@ -53,11 +55,11 @@ def run(database: Database, monkeypatch: pytest.MonkeyPatch) -> Run:
     return invoke
 
 
-def waiting(database: Database, safety: Safety, *, items: int = 1) -> list[WorkView]:
+def waiting(database: StrictDatabase, safety: Safety, *, items: int = 1) -> list[WorkView]:
     """Suspended Work of one contract, and a pending item."""
 
     async def prepare() -> list[WorkView]:
-        async with App(database.dsn) as app:
+        async with App(database.dsn, **database.identity) as app:
             work = define(app, safety)
             views = [await suspend(app, work) for _ in range(items)]
             await accept(work, scope=views[0].scope)
@@ -66,20 +68,20 @@ def waiting(database: Database, safety: Safety, *, items: int = 1) -> list[WorkV
     return asyncio.run(prepare())
 
 
-def pending(database: Database) -> WorkView:
+def pending(database: StrictDatabase) -> WorkView:
     """Work that no worker has looked at."""
 
     async def prepare() -> Any:
-        async with App(database.dsn) as app:
+        async with App(database.dsn, **database.identity) as app:
             accepted = await accept(define(app))
             return await app.works.get(accepted.work_id)
 
     return asyncio.run(prepare())
 
 
-def stands(database: Database, work_id: int) -> WorkView:
+def stands(database: StrictDatabase, work_id: int) -> WorkView:
     async def look() -> Any:
-        async with App(database.dsn) as app:
+        async with App(database.dsn, **database.identity) as app:
             return await app.works.get(work_id)
 
     return asyncio.run(look())
@@ -105,7 +107,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         sys.modules.pop(name, None)
 
 
-def test_what_waits_is_listed_with_the_command_that_helps(run: Run, database: Database):
+def test_what_waits_is_listed_with_the_command_that_helps(run: Run, database: StrictDatabase):
     """The command that `show` prints is one that works, but for the reason."""
     [view] = waiting(database, Safety.PROVIDER_KEYED)
     listed = run("work", "list", "--scope", view.scope)
@@ -134,7 +136,7 @@ def test_what_waits_is_listed_with_the_command_that_helps(run: Run, database: Da
     assert whole["permits"][0]["outcome"] == "ambiguous"
 
 
-def test_a_command_is_given_once(run: Run, database: Database):
+def test_a_command_is_given_once(run: Run, database: StrictDatabase):
     """The id that is printed repeats it."""
     [view] = waiting(database, Safety.PROVIDER_KEYED)
     cancel = ("work", "cancel", view.work_id, "--reason", "typo", "--json")
@@ -148,7 +150,7 @@ def test_a_command_is_given_once(run: Run, database: Database):
     assert refused.exception.code == "ASDUR102"
 
 
-def test_the_applications_reconciler_is_asked(run: Run, database: Database, module):
+def test_the_applications_reconciler_is_asked(run: Run, database: StrictDatabase, module):
     """If its own authorization allows it."""
     [view] = waiting(database, Safety.RECONCILE_BEFORE_RETRY)
     command = ("work", "reconcile", view.work_id, "--reason", "nightly")
@@ -163,7 +165,7 @@ def test_the_applications_reconciler_is_asked(run: Run, database: Database, modu
 
 
 def test_an_operator_resolves_with_the_result_in_a_file(
-    run: Run, database: Database, module, tmp_path: Path
+    run: Run, database: StrictDatabase, module, tmp_path: Path
 ):
     """Checked against the contract if the application is named; the proof leaves its digest."""
     first, second = waiting(database, Safety.MANUAL_RESOLUTION, items=2)
@@ -191,7 +193,7 @@ def test_an_operator_resolves_with_the_result_in_a_file(
     assert "recorded: state retry_wait" in done.output
 
 
-def test_what_is_for_good_is_asked_for(run: Run, database: Database):
+def test_what_is_for_good_is_asked_for(run: Run, database: StrictDatabase):
     """Disabling, purging and releasing in bulk, unless --yes."""
     [view] = waiting(database, Safety.PROVIDER_KEYED)
     assert "generation    1" in run("scope", "show", view.scope).output
@@ -213,7 +215,7 @@ def test_what_is_for_good_is_asked_for(run: Run, database: Database):
     assert run(*bulk, "--preview").exception.code == "ASDUR113"
 
 
-def test_work_of_an_older_epoch_is_released(run: Run, database: Database):
+def test_work_of_an_older_epoch_is_released(run: Run, database: StrictDatabase):
     view = pending(database)
     leave_behind(database, view.work_id)
     bulk = ("work", "release-all", view.scope, "--reason", "restored", "--contract")
@@ -246,7 +248,7 @@ def test_a_number_that_nothing_has_is_refused(run: Run):
 
 
 def test_the_operators_login_suffices(
-    run: Run, database: Database, monkeypatch: pytest.MonkeyPatch
+    run: Run, database: StrictDatabase, monkeypatch: pytest.MonkeyPatch
 ):
     """With the one capability, and no right on any table."""
     [view] = waiting(database, Safety.PROVIDER_KEYED)
@@ -254,12 +256,9 @@ def test_the_operators_login_suffices(
         logins = Logins(database=database, owner=owner, capabilities=("work_operator",)).create()
         role = logins.role("work_operator")
         monkeypatch.setenv("ONECOMMIT_DSN", f"{database.dsn}?user={role}&password={PASSWORD}")
-        assert run("work", "show", view.work_id).exception.code == "ASDUR115"
-        [store_id, epoch] = owner.execute(
-            "select store_id, active_epoch from onecommit.store_status()"
-        ).fetchone()
-        monkeypatch.setenv("ONECOMMIT_STORE_ID", str(store_id))
-        monkeypatch.setenv("ONECOMMIT_EPOCH", str(epoch))
+        with monkeypatch.context() as unset:
+            unset.delenv("ONECOMMIT_STORE_ID")
+            assert run("work", "show", view.work_id).exception.code == "ASDUR115"
         shown = run("work", "show", view.work_id)
         assert shown.exit_code == 0, shown.exception
         assert run("work", "list", "--needs-operator").exit_code == 0

@@ -13,22 +13,24 @@ from onecommit.cli import app as program
 from onecommit.cli.application import load_app
 from onecommit.demo.commands import alternatives
 
-from tests.clusters import Database
 from tests.demo.items import item
+from tests.strict import StrictDatabase, database
 from tests.waiting_work import define, suspend
 
+__all__ = ["database"]
 
-def waiting(database: Database, safety: Safety) -> WorkView:
+
+def waiting(database: StrictDatabase, safety: Safety) -> WorkView:
     async def prepare() -> WorkView:
-        async with App(database.dsn) as app:
+        async with App(database.dsn, **database.identity) as app:
             return await suspend(app, define(app, safety))
 
     return asyncio.run(prepare())
 
 
-def stands(database: Database, work_id: int) -> WorkState:
+def stands(database: StrictDatabase, work_id: int) -> WorkState:
     async def look() -> WorkState:
-        async with App(database.dsn) as app:
+        async with App(database.dsn, **database.identity) as app:
             return (await app.works.get(work_id)).state
 
     return asyncio.run(look())
@@ -40,7 +42,8 @@ def stands(database: Database, work_id: int) -> WorkState:
 )
 def test_either_command_resolves(database, tmp_path: Path, monkeypatch, number: int, state):
     """With the receipt in the file that is named, or with the word that nothing was done."""
-    monkeypatch.setenv("ONECOMMIT_DSN", database.dsn)
+    for name, value in database.environment().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("ONECOMMIT_ACTOR", "ada")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "RECEIPT.json").write_text('"letter-1"')

@@ -18,16 +18,17 @@ from onecommit.domain.evidence import AttemptState, AttemptStatus
 from onecommit.domain.worker import WorkerInfo
 from onecommit.store.async_store import AsyncStore
 
-from tests.clusters import Cluster, Database
+from tests.clusters import Cluster
 from tests.drivers.callers import PYTHON_CALLERS, Caller, PythonCaller
 from tests.drivers.django_callers import DJANGO_CALLERS
 from tests.drivers.sql_callers import SQL_CALLERS
+from tests.strict import StrictDatabase, strict_database
 
 
 @pytest.fixture(scope="module")
-def shared_database(postgres: Cluster) -> Iterator[Database]:
-    """One database for the module, with a table of the application."""
-    with postgres.database(template=postgres.template) as fresh:
+def shared_database(postgres: Cluster) -> Iterator[StrictDatabase]:
+    """One strict store for the module, with a table of the application."""
+    with strict_database(postgres) as fresh:
         with fresh.connect() as connection:
             connection.execute("create table ledger (entry text primary key)")
         yield fresh
@@ -57,7 +58,12 @@ class Application:
     notify: Job
     settle: Job
     settle_sync: Job
-    database: Database
+    database: StrictDatabase
+
+    @property
+    def caller_dsn(self) -> str:
+        """The login of the callers, which may complete, enqueue and accept."""
+        return self.database.login("caller")
 
     async def claim(self, *, sync: bool) -> CallerOwnedJobContext | SyncCallerOwnedJobContext:
         """The context of a claimed attempt of a caller-owned job."""
@@ -109,16 +115,10 @@ class Application:
 
 
 @pytest.fixture
-async def application(shared_database: Database) -> AsyncIterator[Application]:
+async def application(shared_database: StrictDatabase) -> AsyncIterator[Application]:
     """An App that knows the store it is meant for, as in production."""
-    with shared_database.connect() as connection:
-        row = connection.execute("select store_id, active_epoch from onecommit.store_status()")
-        store_id, epoch = row.fetchone()
     app = App(
-        shared_database.dsn,
-        store_id=store_id,
-        epoch=epoch,
-        operation_timeout=timedelta(seconds=20),
+        shared_database.dsn, **shared_database.identity, operation_timeout=timedelta(seconds=20)
     )
 
     @app.caller_owned_job(queue="settle")
@@ -151,14 +151,14 @@ CALLERS = WITH_ADAPTER | SQL_CALLERS
 @pytest.fixture(params=CALLERS.values(), ids=CALLERS.keys())
 async def caller(request, application: Application) -> AsyncIterator[Caller]:
     """A caller's connection through one of the supported drivers."""
-    async with request.param(application.database.dsn) as opened:
+    async with request.param(application.caller_dsn) as opened:
         yield opened
 
 
 @pytest.fixture(params=WITH_ADAPTER.values(), ids=WITH_ADAPTER.keys())
 async def python_caller(request, application: Application) -> AsyncIterator[PythonCaller]:
     """A caller's connection through one of the drivers that have an adapter."""
-    async with request.param(application.database.dsn) as opened:
+    async with request.param(application.caller_dsn) as opened:
         yield opened
 
 

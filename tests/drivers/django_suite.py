@@ -1,4 +1,4 @@
-"""A test suite of a Django project, run as its own process by test_django.py on the database of DSN."""
+"""A test suite of a Django project, run as its own process by test_django.py on the database of ONECOMMIT_DSN."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from django.test import TestCase, TransactionTestCase
 
 from onecommit import App, FinalizationReceipt, JobState, SyncCallerOwnedJobContext
 
-url = urlsplit(os.environ["DSN"])
+url = urlsplit(os.environ["ONECOMMIT_DSN"])
 settings.configure(
     DATABASES={
         "default": {
@@ -27,7 +27,7 @@ settings.configure(
     }
 )
 django.setup()
-app = App(os.environ["DSN"])
+app = App()
 
 
 @app.caller_owned_job(queue="suite")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.pg
 
 @pytest.fixture(params=ASYNC_CALLERS.values(), ids=ASYNC_CALLERS.keys())
 async def async_caller(request, application: Application) -> AsyncIterator[Caller]:
-    async with request.param(application.database.dsn) as opened:
+    async with request.param(application.caller_dsn) as opened:
         yield opened
 
 
@@ -47,7 +47,7 @@ async def test_a_cancelled_completion_takes_the_rows_down(async_caller: Caller, 
     pid = application.only_writer()
     with (
         application.database.connect() as observer,
-        psycopg.connect(application.database.dsn) as holder,
+        psycopg.connect(application.caller_dsn) as holder,
     ):
         finalize_elsewhere(holder, context)
         task = asyncio.create_task(context.complete_in_tx(async_caller.connection))

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.pg
 
 @pytest.fixture
 async def caller(application: Application):
-    async with DJANGO_CALLERS["django"](application.database.dsn) as opened:
+    async with DJANGO_CALLERS["django"](application.caller_dsn) as opened:
         yield opened
 
 
@@ -87,7 +87,7 @@ async def test_an_async_handler_completes_in_a_thread(application):
 
     def record() -> str:
         async def in_thread() -> str:
-            async with DJANGO_CALLERS["django"](application.database.dsn) as caller:
+            async with DJANGO_CALLERS["django"](application.caller_dsn) as caller:
                 entry = await write(caller)
                 await caller.complete(context.sync)
                 await caller.commit()
@@ -118,7 +118,7 @@ def test_a_project_tests_its_jobs_where_its_tests_commit(shared_database):
     """In TransactionTestCase a worker settles the job; in TestCase nothing is ever committed."""
     ended = subprocess.run(
         [sys.executable, Path(__file__).with_name("django_suite.py")],
-        env=os.environ | {"DSN": shared_database.dsn},
+        env=os.environ | shared_database.environment(),
         capture_output=True,
         text=True,
         timeout=90,

@@ -100,7 +100,7 @@ async def test_a_psycopg_connection_in_pipeline_mode(application):
     """What its transaction is like is not known before the pipeline is synchronized."""
     context = await application.claim(sync=True)
     with (
-        psycopg.connect(application.database.dsn, autocommit=True) as connection,
+        psycopg.connect(application.caller_dsn, autocommit=True) as connection,
         suppress(psycopg.OperationalError),  # its blocks find it closed
         connection.transaction(),
         connection.pipeline(),
@@ -113,7 +113,7 @@ async def test_a_psycopg_connection_in_pipeline_mode(application):
 
 async def test_a_pipeline_that_was_left_is_no_obstacle(application):
     context = await application.claim(sync=True)
-    with psycopg.connect(application.database.dsn) as connection:
+    with psycopg.connect(application.caller_dsn) as connection:
         with connection.pipeline():
             connection.execute("insert into ledger values ('pipelined')")
         context.complete_in_tx(connection)
@@ -124,7 +124,7 @@ async def test_a_pipeline_that_was_left_is_no_obstacle(application):
 @pytest.mark.parametrize("name", ASYNC_CALLERS)
 async def test_a_connection_that_two_tasks_use_at_once(name, application):
     """Refused at once, or run after the other's statement in the same transaction; nothing between."""
-    async with ASYNC_CALLERS[name](application.database.dsn) as caller:
+    async with ASYNC_CALLERS[name](application.caller_dsn) as caller:
         refused = await complete_while_another_task_waits(caller, application)
     # SQLAlchemy has the second task wait for its turn.
     assert refused is not name.startswith("sqlalchemy")

@@ -1,6 +1,7 @@
 """Finalization through PgBouncer: one server connection, taken in turns by two clients of the same driver."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import asyncpg
@@ -58,7 +59,8 @@ def mode(request) -> str:
 def pooled(shared_database, mode: str) -> Iterator[str]:
     """The way to the database through a pooler; in transaction mode it has one server connection."""
     size = 1 if mode == "transaction" else 2
-    with pgbouncer(shared_database, mode=mode, pool_size=size) as dsn:
+    caller = replace(shared_database, dsn=shared_database.login("caller"))
+    with pgbouncer(caller, mode=mode, pool_size=size) as dsn:
         yield dsn
 
 
@@ -128,7 +130,8 @@ async def test_without_its_setting_a_driver_fails_and_commits_nothing(
     driver: Opened, complaint: type[Exception], application: Application
 ):
     """What was prepared on one server connection is unknown on the next one."""
-    with pgbouncer(application.database, mode="transaction", pool_size=2) as dsn:
+    callers = replace(application.database, dsn=application.caller_dsn)
+    with pgbouncer(callers, mode="transaction", pool_size=2) as dsn:
         async with driver(dsn) as first, driver(dsn) as second:
             for _ in range(TURNS):
                 await settle(first, application)

@@ -30,7 +30,7 @@ async def test_a_psycopg_autocommit_connection_without_a_transaction(application
 
 async def test_a_psycopg_connection_that_begins_by_itself(application: Application):
     """Without autocommit the enqueue may be the first statement of the transaction."""
-    with psycopg.connect(application.database.dsn) as connection:
+    with psycopg.connect(application.caller_dsn) as connection:
         enqueued = application.notify.in_tx(connection).enqueue(invoice_id=1)
         assert await application.app.jobs.get(enqueued.job_id) is None
         connection.commit()
@@ -38,7 +38,7 @@ async def test_a_psycopg_connection_that_begins_by_itself(application: Applicati
 
 
 async def test_a_psycopg2_autocommit_connection(application: Application):
-    connection = psycopg2.connect(application.database.dsn)
+    connection = psycopg2.connect(application.caller_dsn)
     connection.autocommit = True
     with pytest.raises(UsageError, match=NO_TRANSACTION):
         application.notify.in_tx(connection).enqueue(invoice_id=1)
@@ -46,7 +46,7 @@ async def test_a_psycopg2_autocommit_connection(application: Application):
 
 
 async def test_an_asyncpg_connection_without_a_transaction(application: Application):
-    connection = await asyncpg.connect(application.database.dsn)
+    connection = await asyncpg.connect(application.caller_dsn)
     with pytest.raises(UsageError, match=NO_TRANSACTION):
         await application.notify.in_tx(connection).enqueue(invoice_id=1)
     await connection.close()
@@ -54,7 +54,7 @@ async def test_an_asyncpg_connection_without_a_transaction(application: Applicat
 
 @pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
 async def test_an_sqlalchemy_autocommit_connection(application: Application, driver: str):
-    dsn = application.database.dsn.replace("postgresql://", f"postgresql+{driver}://")
+    dsn = application.caller_dsn.replace("postgresql://", f"postgresql+{driver}://")
     engine = sqlalchemy.create_engine(dsn, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection, pytest.raises(UsageError, match=NO_TRANSACTION):
         application.notify.in_tx(connection).enqueue(invoice_id=1)
@@ -63,7 +63,7 @@ async def test_an_sqlalchemy_autocommit_connection(application: Application, dri
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
 async def test_an_async_sqlalchemy_autocommit_connection(application: Application, driver: str):
-    dsn = application.database.dsn.replace("postgresql://", f"postgresql+{driver}://")
+    dsn = application.caller_dsn.replace("postgresql://", f"postgresql+{driver}://")
     engine = create_async_engine(dsn, isolation_level="AUTOCOMMIT")
     async with engine.connect() as connection:
         with pytest.raises(UsageError, match=NO_TRANSACTION):
@@ -82,7 +82,7 @@ async def test_completing_on_an_autocommit_connection_closes_it(application: App
 
 
 async def test_a_transaction_that_has_failed(application: Application):
-    with psycopg.connect(application.database.dsn) as connection:
+    with psycopg.connect(application.caller_dsn) as connection:
         with pytest.raises(psycopg.errors.DivisionByZero):
             connection.execute("select 1 / 0")
         with pytest.raises(UsageError, match="already failed"):
@@ -90,19 +90,19 @@ async def test_a_transaction_that_has_failed(application: Application):
 
 
 async def test_a_pool_or_an_engine_is_no_connection(application: Application):
-    pool = psycopg_pool.ConnectionPool(application.database.dsn, open=False)
+    pool = psycopg_pool.ConnectionPool(application.caller_dsn, open=False)
     engine = sqlalchemy.create_engine("postgresql+psycopg://")
-    for thing in (pool, engine, object(), application.database.dsn):
+    for thing in (pool, engine, object(), application.caller_dsn):
         with pytest.raises(UsageError, match="is not a supported connection") as caught:
             application.notify.in_tx(thing)
-        assert application.database.dsn not in str(caught.value)
+        assert application.caller_dsn not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(WITH_ADAPTER.keys() - ASYNC_CALLERS.keys()))
 async def test_an_async_handler_is_not_given_a_sync_connection(application: Application, name: str):
     """It would block the event loop of every other handler; what was written on it cannot be committed."""
     context = await application.claim(sync=False)
-    async with WITH_ADAPTER[name](application.database.dsn) as caller:
+    async with WITH_ADAPTER[name](application.caller_dsn) as caller:
         entry = await write(caller)
         with pytest.raises(UsageError, match="sync connection") as refused:
             await context.complete_in_tx(caller.connection)
@@ -114,7 +114,7 @@ async def test_an_async_handler_is_not_given_a_sync_connection(application: Appl
 
 async def test_a_sync_handler_is_not_given_an_async_connection(application: Application):
     context = await application.claim(sync=True)
-    async with await psycopg.AsyncConnection.connect(application.database.dsn) as connection:
+    async with await psycopg.AsyncConnection.connect(application.caller_dsn) as connection:
         with pytest.raises(UsageError, match="async connection") as refused:
             context.complete_in_tx(connection)
     assert context.finalization_error is refused.value

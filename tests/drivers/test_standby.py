@@ -15,7 +15,7 @@ from onecommit.errors import UsageError
 from tests.clusters import MAJORS, Cluster, binaries
 from tests.embedded.conftest import open_directory
 from tests.engine import Engine
-from tests.stores import EPOCH
+from tests.strict import StrictDatabase, strict_database
 
 pytestmark = pytest.mark.pg
 
@@ -31,10 +31,14 @@ def server(request) -> Iterator[EmbeddedPostgres]:
 
 
 def test_a_standby_cannot_complete(server: EmbeddedPostgres):
-    own = Cluster(major=0, server=server)
-    dsn = server.dsn(own.template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        engine = Engine(connection, epoch=connection.execute(EPOCH).fetchone()[0])
+    with strict_database(Cluster(major=0, server=server)) as database:
+        _refused_until_promoted(server, database)
+
+
+def _refused_until_promoted(server: EmbeddedPostgres, database: StrictDatabase) -> None:
+    dsn = database.login("caller")
+    with psycopg.connect(database.dsn, autocommit=True) as connection:
+        engine = Engine(connection, epoch=database.identity["epoch"])
         [arrived] = engine.take()
     signal = Path(server.server.directory.cluster) / "standby.signal"
     server.stop()

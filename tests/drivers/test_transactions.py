@@ -14,6 +14,7 @@ from tests.drivers.conftest import (
     assert_cannot_commit,
     write,
 )
+from tests.strict import strict_database
 
 pytestmark = pytest.mark.pg
 
@@ -110,10 +111,10 @@ async def test_an_autocommit_connection_is_refused_with_advice(
 
 async def test_a_token_means_nothing_in_another_store(application, postgres, driver):
     """The other database has the schema, the same epoch even, and no such attempt."""
-    with postgres.database(template=postgres.template) as other:
+    with strict_database(postgres) as other:
         with other.connect() as connection:
             connection.execute("create table ledger (entry text primary key)")
-        async with driver(other.dsn) as caller:
+        async with driver(other.login("caller")) as caller:
             context = await application.claim(sync=not caller.is_async)
             await write(caller)
             with pytest.raises(StaleAttempt):
@@ -139,7 +140,10 @@ async def test_a_database_without_the_schema_says_so(application, postgres, driv
 async def test_an_attempt_of_an_earlier_epoch_cannot_complete(caller, application):
     context = await application.claim(sync=not caller.is_async)
     schema.rotate_epoch(
-        application.database.dsn, actor="test", reason="test", expected=application.store.epoch
+        application.database.migrator_dsn,
+        actor="test",
+        reason="test",
+        expected=application.store.epoch,
     )
     entry = await write(caller)
     with pytest.raises(EpochFenced):

@@ -393,7 +393,7 @@ async def test_a_cancelled_task_takes_the_callbacks_row_back(
     application, fence, name, cancellations
 ):
     """While the callback waits for its own reasons, and again while its row is taken back."""
-    async with ASYNC_CALLERS[name](application.database.dsn) as caller:
+    async with ASYNC_CALLERS[name](application.caller_dsn) as caller:
         entry, rows, waiting = await write(caller), [], asyncio.Event()
 
         async def callback() -> bool:
@@ -420,7 +420,7 @@ async def test_a_task_cancelled_in_a_statement_leaves_nothing_of_the_callback(
     application, fence, name
 ):
     """Some drivers give the connection up then; whatever can still commit has no row of the callback."""
-    async with ASYNC_CALLERS[name](application.database.dsn) as caller:
+    async with ASYNC_CALLERS[name](application.caller_dsn) as caller:
         await write(caller)
         rows, pid = [], application.only_writer()
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters import MAJORS, Clusters, Database
+from tests.clusters import MAJORS, Clusters
 from tests.drivers.sql_callers import NODE, NODE_DRIVER, require
+from tests.strict import StrictDatabase, strict_database
 
 pytestmark = pytest.mark.pg
 
@@ -18,21 +19,20 @@ EXAMPLES = sorted(FOLDER.glob("*.py"))
 
 
 @pytest.fixture
-def database(clusters: Clusters) -> Iterator[Database]:
-    """A migrated database on the newest major: examples show the API, not the server."""
-    cluster = clusters.get(max(MAJORS))
-    with cluster.database(template=cluster.template) as fresh:
+def database(clusters: Clusters) -> Iterator[StrictDatabase]:
+    """A strict store on the newest major: examples show the API, not the server."""
+    with strict_database(clusters.get(max(MAJORS))) as fresh:
         yield fresh
 
 
-def run(example: Path, database: Database) -> subprocess.CompletedProcess[str]:
+def run(example: Path, database: StrictDatabase) -> subprocess.CompletedProcess[str]:
     """Run it as a reader would, with ONECOMMIT_DSN set so that it starts no server."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ONECOMMIT_", "PG"))}
     if "node" in example.stem:
         environment |= environment_of_node()
     return subprocess.run(
         [sys.executable, "-W", "error", str(example)],
-        env=environment | {"ONECOMMIT_DSN": database.dsn},
+        env=environment | database.environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -48,7 +48,7 @@ def environment_of_node() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_says_what_it_checked(example: Path, database: Database):
+def test_an_example_runs_and_says_what_it_checked(example: Path, database: StrictDatabase):
     """A reader who runs an example sees exit code 0 and a closing line, and no warning on the way."""
     ended = run(example, database)
     assert ended.returncode == 0, ended.stderr
@@ -56,13 +56,13 @@ def test_an_example_runs_and_says_what_it_checked(example: Path, database: Datab
     assert "Warning" not in ended.stderr
 
 
-def test_an_example_may_be_run_again_on_the_same_database(database: Database):
+def test_an_example_may_be_run_again_on_the_same_database(database: StrictDatabase):
     """What an earlier run left in the tables is not in the way."""
     example = FOLDER / "settle_invoices_psycopg.py"
     assert [run(example, database).returncode for _ in range(2)] == [0, 0]
 
 
-def test_an_example_fails_when_its_promise_does_not_hold(tmp_path: Path, database: Database):
+def test_an_example_fails_when_its_promise_does_not_hold(tmp_path: Path, database: StrictDatabase):
     """The closing line is worth something: a handler that forgets its write is found out."""
     text = (FOLDER / "settle_invoices_psycopg.py").read_text()
     broken = tmp_path / "broken.py"

@@ -22,6 +22,7 @@ from tests.examples.payments_service import (
     running,
     served_by_uvicorn,
 )
+from tests.strict import strict_database
 
 pytestmark = pytest.mark.pg
 
@@ -31,7 +32,7 @@ DECLINED, BROKEN, BUSY, SILENT, UNSURE, LOST, REFUSED = 402, 500, 503, 504, 598,
 @pytest.fixture(scope="module")
 def shared(postgres: Cluster) -> Iterator[Service]:
     """One service for the tests of this file: each has a shop of its own."""
-    with postgres.database(template=postgres.template) as database, running(database) as service:
+    with strict_database(postgres) as database, running(database) as service:
         yield service
 
 
@@ -252,7 +253,7 @@ def test_a_provider_that_cannot_be_reached_has_done_nothing(postgres: Cluster):
     """A charge is tried again by itself; a transfer waits, since its executor is not asked for proof."""
     with (
         closed_port() as url,
-        postgres.database(template=postgres.template) as database,
+        strict_database(postgres) as database,
         served_by_uvicorn(database, provider_url=url) as service,
     ):
         accepted = service.order("o-1", 1200).json()
@@ -338,7 +339,7 @@ def test_a_signal_lets_the_worker_finish_and_no_secret_is_said(
     postgres: Cluster, number: signal.Signals
 ):
     """The worker has ended by the time that the process has, and its lines hold no secret and no payload."""
-    with postgres.database(template=postgres.template) as database, running(database) as service:
+    with strict_database(postgres) as database, running(database) as service:
         service.order("o-secret-number", SILENT)
         service.until_waiting()
         code, said = service.stop(number)
@@ -351,7 +352,7 @@ def test_a_signal_lets_the_worker_finish_and_no_secret_is_said(
 
 def test_the_process_ends_when_the_epoch_was_rotated(postgres: Cluster):
     """After a restore or a promotion nothing of an old process may go on."""
-    with postgres.database(template=postgres.template) as database, running(database) as service:
+    with strict_database(postgres) as database, running(database) as service:
         service.order("o-1", 1200)
         service.until_state("orders", "o-1", "succeeded")
         with database.connect() as connection:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters import Database
 from tests.examples.payments_service import FOLDER, SECRETS, TOKENS, Service, running
+from tests.strict import StrictDatabase, database
 
+__all__ = ["database"]
 pytestmark = pytest.mark.pg
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/tutorial/payments.md"
@@ -59,7 +60,7 @@ def typed(service: Service, command: str) -> str:
     return client.request(method, f"/{path}", headers=headers, content=options.get("-d")).text
 
 
-def test_a_reader_sees_what_the_page_shows(database: Database):
+def test_a_reader_sees_what_the_page_shows(database: StrictDatabase):
     """Numbers of Work and revisions included: they stand in the later commands."""
     with running(database) as service:
         for command, answer in commands():

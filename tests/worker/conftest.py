@@ -7,27 +7,24 @@ import pytest
 from onecommit.app.app import App
 from onecommit.worker import Worker
 
-from tests.clusters import Cluster, Database
+from tests.clusters import Cluster
+from tests.strict import StrictDatabase, strict_database
 from tests.worker.harness import Events, start_worker
 
 StartWorker = Callable[..., Worker]
 
 
 @pytest.fixture(scope="module")
-def database(postgres: Cluster) -> Iterator[Database]:
+def database(postgres: Cluster) -> Iterator[StrictDatabase]:
     """One database for all tests of a module: each leaves nothing in its queues that could run."""
-    with postgres.database(template=postgres.template) as fresh:
+    with strict_database(postgres) as fresh:
         yield fresh
 
 
 @pytest.fixture
-async def app(database: Database) -> AsyncIterator[App]:
+async def app(database: StrictDatabase) -> AsyncIterator[App]:
     """An App bound to the test's store, so that nothing has to be adopted."""
-    with database.connect() as connection:
-        store_id, epoch = connection.execute(
-            "select store_id, active_epoch from onecommit.store_status()"
-        ).fetchone()
-    async with App(database.dsn, store_id=store_id, epoch=epoch) as bound:
+    async with App(database.dsn, **database.identity) as bound:
         yield bound
 
 

@@ -12,7 +12,9 @@ from onecommit.app.context import CallerOwnedJobContext
 @pytest.fixture
 async def ledger(database) -> AsyncIterator["Ledger"]:
     """The application's own table and connections."""
-    async with await psycopg.AsyncConnection.connect(database.dsn, autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(
+        database.observer_dsn, autocommit=True
+    ) as connection:
         await connection.execute("create table if not exists ledger (job bigint not null)")
         yield Ledger(database.dsn, connection)
 

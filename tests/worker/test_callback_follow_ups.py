@@ -12,6 +12,7 @@ from onecommit.domain.follow_up import Transition
 from onecommit.telemetry.events import FollowUpFailed
 
 from tests.clusters import Cluster, Database
+from tests.strict import strict_database
 from tests.worker.harness import eventually
 from tests.worker.trail import Trail
 
@@ -23,7 +24,7 @@ LATER = Retry(first=timedelta(hours=1))
 @pytest.fixture
 def database(postgres: Cluster) -> Iterator[Database]:
     """One for each test: some leave a job that is tried again, and would give its id to the next."""
-    with postgres.database(template=postgres.template) as fresh:
+    with strict_database(postgres) as fresh:
         yield fresh
 
 

@@ -447,7 +447,7 @@ async def test_a_lost_reply_to_the_registration_makes_one_callback(
 
     from tests.worker.harness import start_worker
 
-    async with Proxy(database.dsn) as proxy, App(proxy.dsn) as through:
+    async with Proxy(database.dsn) as proxy, App(proxy.dsn, **database.identity) as through:
         ids = []
 
         @through.job(queue="proxied")

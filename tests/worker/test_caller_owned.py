@@ -461,7 +461,9 @@ where datname = current_database() and wait_event_type = 'Lock' and query like '
 """
 
 
-async def test_attempts_that_end_together_are_asked_about_together(app, worker_of, events, ledger):
+async def test_attempts_that_end_together_are_asked_about_together(
+    app, worker_of, events, ledger, database
+):
     """One question is under way at a time; each attempt gets its own answer, also the one rolled back."""
     committed, gate = 0, asyncio.Event()
 
@@ -485,7 +487,7 @@ async def test_attempts_that_end_together_are_asked_about_together(app, worker_o
     jobs = [await settle.enqueue(commits=number != 3) for number in range(6)]
     worker = await worker_of()
     await eventually(lambda: committed == 6, what="all handlers have ended their transactions")
-    async with await psycopg.AsyncConnection.connect(ledger.dsn) as blocker:
+    async with await psycopg.AsyncConnection.connect(database.observer_dsn) as blocker:
         await blocker.execute("lock table onecommit.completion in access exclusive mode")
         gate.set()
         await eventually(asking, what="the worker asks")

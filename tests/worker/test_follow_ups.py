@@ -364,7 +364,7 @@ async def test_any_other_transition_stands_without_its_follow_ups(
 
 
 async def test_follow_ups_that_the_store_refuses_fail_their_completion_alone(
-    app, work_on, events, trail
+    app, work_on, events, trail, database
 ):
     """A queue that gets no lane: the batch goes on without that one."""
 
@@ -379,11 +379,11 @@ async def test_follow_ups_that_the_store_refuses_fail_their_completion_alone(
     await trail.job.enqueue("adopts its lane", 0)
     jobs = await pay.enqueue_many([{"n": n} for n in range(6)])
     worker = await work_on()
-    await fill_lanes(app)
+    await fill_lanes(database)
     try:
         await worker.drain()
     finally:
-        await free_lanes(app)
+        await free_lanes(database)
     noted = [await trail.of(job) for job in jobs]
     assert noted == [["completed"]] * 3 + [[]] + [["completed"]] * 2
     view = await app.jobs.get(jobs[3].job_id)
@@ -394,8 +394,8 @@ async def test_follow_ups_that_the_store_refuses_fail_their_completion_alone(
     assert not events.of(AttemptUnrecorded)
 
 
-async def fill_lanes(app) -> None:
-    async with await psycopg.AsyncConnection.connect(app.settings.dsn, autocommit=True) as raw:
+async def fill_lanes(database) -> None:
+    async with await psycopg.AsyncConnection.connect(database.observer_dsn, autocommit=True) as raw:
         await raw.execute(
             "insert into onecommit.queue (queue) values ('filler') on conflict do nothing"
         )
@@ -405,8 +405,8 @@ async def fill_lanes(app) -> None:
         )
 
 
-async def free_lanes(app) -> None:
-    async with await psycopg.AsyncConnection.connect(app.settings.dsn, autocommit=True) as raw:
+async def free_lanes(database) -> None:
+    async with await psycopg.AsyncConnection.connect(database.observer_dsn, autocommit=True) as raw:
         await raw.execute(
             "update onecommit.lane set queue = null, priority = null, shard = 0 where queue = 'filler'"
         )
@@ -502,7 +502,9 @@ async def test_a_cancellation_is_followed_in_its_transaction(app, trail, sync, s
     app.sync.close()
 
 
-async def test_a_cancellation_stands_when_the_store_refuses_a_follow_up(app, trail, caplog):
+async def test_a_cancellation_stands_when_the_store_refuses_a_follow_up(
+    app, trail, caplog, database
+):
     """It is taken back alone, and said."""
 
     @app.job()
@@ -515,11 +517,11 @@ async def test_a_cancellation_stands_when_the_store_refuses_a_follow_up(app, tra
 
     await trail.job.enqueue("adopts its lane", 0)
     jobs = await pay.enqueue_many([{"n": n} for n in range(3)])
-    await fill_lanes(app)
+    await fill_lanes(database)
     try:
         results = await app.jobs.cancel_many([job.job_id for job in jobs], actor="a", reason="r")
     finally:
-        await free_lanes(app)
+        await free_lanes(database)
     assert set(results.values()) == {JobResult.CANCELLED}
     noted = [sorted(await trail.of(job)) for job in jobs]
     assert noted == [["first", "second"], [], ["first", "second"]]
@@ -615,7 +617,7 @@ async def test_a_job_that_uses_none_is_completed_in_the_batch(app, work_on, trai
     assert "complete_jobs" in calls
 
 
-async def test_progress_and_unique_keys_end_with_the_job(app, work_on, trail):
+async def test_progress_and_unique_keys_end_with_the_job(app, work_on, trail, database):
     @app.job(unique=Unique(by=("n",)))
     async def pay(ctx: JobContext, n: int) -> None:
         ctx.set_progress({"half": True})
@@ -628,7 +630,6 @@ async def test_progress_and_unique_keys_end_with_the_job(app, work_on, trail):
     assert await trail.of(job) == ["completed"]
     again = await pay.enqueue(n=1)
     assert again.created
-    async with await psycopg.AsyncConnection.connect(app.settings.dsn) as raw:
-        cursor = await raw.execute("select count(*) from onecommit.progress")
-        assert (await cursor.fetchone())[0] == 0
+    with database.connect() as observer:
+        assert observer.execute("select count(*) from onecommit.progress").fetchone() == (0,)
     await app.jobs.cancel(again.job_id, actor="a", reason="r")

@@ -25,6 +25,7 @@ from onecommit.telemetry.events import (
 )
 
 from tests.proxy import Proxy
+from tests.strict import strict_database
 from tests.worker.harness import Events, eventually, start_worker
 
 pytestmark = pytest.mark.pg
@@ -35,7 +36,7 @@ QUICK = {"heartbeat_interval": 0.2, "rescue_window": 3.0}
 @pytest.fixture
 def database(postgres):
     """Nobody else's worker may lead or rescue here."""
-    with postgres.database(template=postgres.template) as fresh:
+    with strict_database(postgres) as fresh:
         yield fresh
 
 
@@ -157,7 +158,7 @@ async def test_rotating_the_epoch_ends_the_worker(app, worker_of, events, databa
         await begun.wait()
     settings = app.settings
     schema.rotate_epoch(
-        database.dsn,
+        database.migrator_dsn,
         store_id=settings.store_id,
         expected=settings.epoch,
         actor="me",

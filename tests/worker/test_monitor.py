@@ -36,6 +36,7 @@ from onecommit.worker import Worker, monitor
 
 from tests.clusters import Database
 from tests.proxy import Proxy
+from tests.strict import strict_database
 from tests.worker.harness import Events, eventually, start_worker
 
 pytestmark = pytest.mark.pg
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.pg
 @pytest.fixture
 def database(postgres):
     """Nobody else's worker may lead here."""
-    with postgres.database(template=postgres.template) as fresh:
+    with strict_database(postgres) as fresh:
         yield fresh
 
 
@@ -530,7 +531,11 @@ async def test_a_rotated_epoch_is_named(app: App, events: Events, database: Data
     assert await asyncio.to_thread(begun.wait, 30)
     settings = app.settings
     schema.rotate_epoch(
-        database.dsn, store_id=settings.store_id, expected=settings.epoch, actor="me", reason="test"
+        database.migrator_dsn,
+        store_id=settings.store_id,
+        expected=settings.epoch,
+        actor="me",
+        reason="test",
     )
     await worker.stop_requested()
     assert [(each.check, each.code) for each in worker.health.ready()] == [

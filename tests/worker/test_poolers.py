@@ -19,6 +19,7 @@ from onecommit.telemetry.events import ListenerReady, ListenerSilent
 from onecommit.worker import Worker
 
 from tests.pgbouncer import pgbouncer
+from tests.strict import strict_database
 from tests.worker.harness import Events, start_worker
 from tests.worker.test_pools import three_heartbeats
 
@@ -56,7 +57,7 @@ class Pooled:
 @pytest.fixture
 def database(postgres):
     """Nobody else's worker may lead here."""
-    with postgres.database(template=postgres.template) as fresh:
+    with strict_database(postgres) as fresh:
         with fresh.connect() as connection:
             connection.execute("create table ledger (job bigint not null)")
         yield fresh
@@ -65,12 +66,8 @@ def database(postgres):
 @pytest.fixture
 async def pooled(database, events, request) -> AsyncIterator[Pooled]:
     mode, pool_size = request.param if isinstance(request.param, tuple) else (request.param, 50)
-    with database.connect() as connection:
-        store_id, epoch = connection.execute(
-            "select store_id, active_epoch from onecommit.store_status()"
-        ).fetchone()
     with pgbouncer(database, mode=mode, pool_size=pool_size) as dsn:
-        app = App(dsn, store_id=store_id, epoch=epoch, transaction_pooler=mode == "transaction")
+        app = App(dsn, **database.identity, transaction_pooler=mode == "transaction")
         async with app:
             workers: list[Worker] = []
             yield Pooled(app=app, dsn=dsn, events=events, workers=workers)

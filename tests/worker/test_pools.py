@@ -1,6 +1,7 @@
 """Transactions of handlers cannot take the connections by which the runtime lives and decides."""
 
 import asyncio
+from contextlib import ExitStack
 
 import psycopg
 import psycopg_pool
@@ -56,15 +57,27 @@ async def test_pools_beyond_what_is_free_are_warned_of(app, worker_of, events, s
     assert scarce.needed == scarce.usable == usable > scarce.free
 
 
-async def test_the_limits_of_database_and_role_count(app, database, events, settle):
+@pytest.mark.parametrize("limited", ["database {database}", "role application"])
+async def test_the_limits_of_database_and_role_count(app, database, events, settle, limited):
     """The least of all limits, for who logs in."""
+    limit = f"alter {limited.format(database=database.name)} connection limit"
     with database.connect() as owner:
-        owner.execute(f"alter database {database.name} connection limit 15")
+        owner.execute(f"{limit} 15")
         try:
             with pytest.raises(UsageError, match=r"may use 19 .* the server allows 15"):
                 await start_worker(app, events, queues={"settle": 1}, application_connections=10)
         finally:
-            owner.execute(f"alter database {database.name} connection limit -1")
+            owner.execute(f"{limit} -1")
+
+
+async def test_the_sessions_of_other_roles_are_counted_as_used(app, database):
+    """What they do is hidden from the definers' owner, and that they are there is not."""
+    store = await app._stores.async_store()
+    before = (await store.run(connection_budget())).free
+    with ExitStack() as others:
+        for login in ("web", "operators", "caller"):
+            others.enter_context(psycopg.connect(database.login(login)))
+        assert (await store.run(connection_budget())).free == before - 3
 
 
 async def test_a_queue_that_old_workers_serve_is_reported_at_the_start(
@@ -149,7 +162,7 @@ async def test_handlers_that_hold_the_whole_application_pool_stop_no_heartbeat_a
 
 async def three_heartbeats(database, worker: int) -> None:
     """Return when the store has heard of the worker three times more."""
-    connection = await psycopg.AsyncConnection.connect(database.dsn, autocommit=True)
+    connection = await psycopg.AsyncConnection.connect(database.observer_dsn, autocommit=True)
     async with connection:
         heard = set()
 

@@ -5,7 +5,6 @@ The table is written out here and compared with what a real store holds afterwar
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -44,7 +43,8 @@ from onecommit.worker.threads import HandlerThreads
 
 from tests.engine import Engine
 from tests.proxy import Proxy
-from tests.stores import Store, shared_store, store
+from tests.stores import Store, store
+from tests.strict import engine_of, shared_store
 from tests.worker.harness import Events, eventually
 
 __all__ = ["shared_store", "store"]
@@ -204,7 +204,7 @@ async def bench(store: Store, evidence: str) -> AsyncIterator[Bench]:
     undecidable = evidence.startswith(("in flight", "unreachable"))
     brief = evidence in ("open, then in flight", "open, then unreachable")
     budget = SHORT if undecidable else 2.0 if brief else LONG
-    app = App(store.database.dsn)
+    app = App(store.database.dsn, **store.database.identity)
 
     @app.caller_owned_job(queue="q", retry=Retry(first=timedelta(hours=1)))
     async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
@@ -212,7 +212,7 @@ async def bench(store: Store, evidence: str) -> AsyncIterator[Bench]:
 
     events = Events()
     async with Proxy(store.database.dsn) as proxy:
-        settings = StoreSettings(dsn=proxy.dsn, epoch=store.epoch)
+        settings = StoreSettings(dsn=proxy.dsn, **store.database.identity)
         async with AsyncStore(settings) as runtime_store:
             threads = HandlerThreads(limit=1)
             machinery = Machinery(
@@ -250,9 +250,7 @@ def _fail(error: BaseException) -> None:
 @pytest.fixture
 def caller(store: Store) -> Iterator[Engine]:
     """The application's connection."""
-    with ExitStack() as stack:
-        engine = store.engine()
-        stack.callback(engine.rollback)
+    with engine_of(store, "caller") as engine:
         yield engine
 
 

@@ -19,9 +19,10 @@ from onecommit.telemetry.events import (
     UnresolvedAttempt,
 )
 
-from tests.clusters import MAJORS, Cluster, Database, binaries
+from tests.clusters import MAJORS, Cluster, binaries
 from tests.engine import Attempt, Engine
 from tests.stores import Store
+from tests.strict import StrictDatabase, strict_database
 from tests.worker.harness import eventually
 
 pytestmark = pytest.mark.pg
@@ -39,23 +40,23 @@ def own_cluster(request) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def database(own_cluster: Cluster) -> Iterator[Database]:
-    with own_cluster.database(template=own_cluster.template) as fresh:
+def database(own_cluster: Cluster) -> Iterator[StrictDatabase]:
+    with strict_database(own_cluster) as fresh:
         Store.of(fresh).close()  # makes the application's table
         yield fresh
 
 
 @pytest.fixture
-def engine(database: Database) -> Iterator[Engine]:
+def engine(database: StrictDatabase) -> Iterator[Engine]:
     store = Store.of(database)
     store.empty()
     yield store.engine()
     store.close()
 
 
-def prepare(database: Database, attempt: Attempt) -> None:
+def prepare(database: StrictDatabase, attempt: Attempt) -> None:
     """What an application does that lets a coordinator decide; its connection is gone afterwards."""
-    with database.connect() as connection:
+    with psycopg.connect(database.login("caller"), autocommit=True) as connection:
         caller = Engine(connection, epoch=0).begin()
         caller.sql("insert into app.invoice values (%s)", attempt.job_id)
         caller.complete_job(attempt)
@@ -65,7 +66,7 @@ def prepare(database: Database, attempt: Attempt) -> None:
 @ENDINGS
 @pytest.mark.parametrize("authority", ["receipt", "lease"])
 def test_nothing_decides_a_prepared_completion_but_its_end(
-    database: Database, engine: Engine, authority: str, ending: str
+    database: StrictDatabase, engine: Engine, authority: str, ending: str
 ):
     """Neither the worker's own retry nor rescue, although nobody is connected who could commit."""
     [attempt] = engine.take()
@@ -87,7 +88,7 @@ def test_nothing_decides_a_prepared_completion_but_its_end(
 
 @ENDINGS
 def test_a_prepared_completion_survives_a_crash_of_the_server(
-    database: Database, engine: Engine, ending: str
+    database: StrictDatabase, engine: Engine, ending: str
 ):
     """The lock of the attempt is there again before anybody can ask."""
     [attempt] = engine.take()

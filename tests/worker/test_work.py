@@ -619,7 +619,7 @@ async def test_a_failed_renewal_is_not_the_end(
     await inside.wait()
     [lease] = renewals._leases.values()
     started = row(database, accepted.work_id)["lease_expires_at"]
-    with psycopg.connect(database.dsn) as holder:
+    with psycopg.connect(database.observer_dsn) as holder:
         holder.execute(
             "select from onecommit.work where work_id = %s for update", (accepted.work_id,)
         )
@@ -651,7 +651,7 @@ async def test_a_short_lease_is_asked_for_again_before_it_has_ended(
     renewals = (await started_idle(worker_of)).renewals
     await inside.wait()
     [lease] = renewals._leases.values()
-    with psycopg.connect(database.dsn) as holder:
+    with psycopg.connect(database.observer_dsn) as holder:
         holder.execute(
             "select from onecommit.work where work_id = %s for update", (accepted.work_id,)
         )
@@ -758,7 +758,7 @@ async def test_work_that_somebody_holds_is_not_asked_for_without_a_pause(
         looks += 1
         return await look()
 
-    with psycopg.connect(database.dsn) as holder:
+    with psycopg.connect(database.observer_dsn) as holder:
         holder.execute("select from onecommit.work where work_id = %s for update", (held.work_id,))
         await eventually(lambda: dispatcher._fruitless, what="a claim found it locked")
         dispatcher.run_once = counted
