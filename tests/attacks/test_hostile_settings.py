@@ -1,11 +1,14 @@
 """Settings that every caller may choose change no answer of an operation that runs as its owner."""
 
 import json
+import re
 
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.types.string import TextLoader
+
+from onecommit.schema.doctor.bodies import without_comments
 
 from tests.attacks import lifecycle
 from tests.attacks.intruders import Target
@@ -153,3 +156,15 @@ def test_what_would_switch_a_guard_off_is_not_the_callers_to_set(target: Target,
         engine.connection.execute(
             sql.SQL("set {} = default").format(sql.Identifier(*name.split(".")))
         )
+
+
+def test_no_literal_holds_a_backslash_that_a_setting_could_read_otherwise(target: Target):
+    """But in the form that is read alike always."""
+    bodies = target.admin.execute(
+        "select proname, prosrc from pg_proc where pronamespace = 'onecommit'::regnamespace"
+    ).fetchall()
+    literals = {
+        name: re.findall(r"(?<![eE])'(?:[^']|'')*'", without_comments(body))
+        for name, body in bodies
+    }
+    assert {name: texts for name, texts in literals.items() if any("\\" in t for t in texts)} == {}
