@@ -28,6 +28,8 @@ class Database:
     dsn: str
     """As whom the product under test logs in: a superuser, or what `tests.strict` makes of it."""
     cluster: "Cluster"
+    is_strict: bool = False
+    """Whether its store is in the strict profile."""
 
     def connect(self, **options) -> psycopg.Connection:
         """A connection of the test itself, in autocommit mode, as superuser."""

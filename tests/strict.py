@@ -76,9 +76,9 @@ class StrictDatabase(Database):
 
 
 def not_strict(value: Any) -> bool:
-    """Whether this is, or has, a database that is not of the strict profile."""
+    """Whether this is, or has, a database that is not in the strict profile."""
     database = getattr(value, "database", value)
-    return isinstance(database, Database) and not isinstance(database, StrictDatabase)
+    return isinstance(database, Database) and not database.is_strict
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def strict_database(cluster: Cluster) -> Iterator[StrictDatabase]:
     """A fresh database in the strict profile with an active epoch."""
     template = cluster.template_of(TEMPLATE, lambda dsn: _install(cluster, dsn))
     with cluster.database(template=template) as fresh:
-        strict = StrictDatabase(name=fresh.name, dsn=fresh.dsn, cluster=cluster)
+        strict = StrictDatabase(name=fresh.name, dsn=fresh.dsn, cluster=cluster, is_strict=True)
         yield replace(strict, dsn=strict.login("application"))
 
 

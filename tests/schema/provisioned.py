@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 from psycopg import sql
@@ -80,7 +80,10 @@ def roles_in(database: Database) -> Iterator[Provisioned]:
 @contextmanager
 def strict_store(cluster: Cluster) -> Iterator[Provisioned]:
     """Roles, the store by the migrator's login, and its roles again."""
-    with cluster.database() as database, roles_in(database) as provisioned:
+    with (
+        cluster.database() as database,
+        roles_in(replace(database, is_strict=True)) as provisioned,
+    ):
         provisioned.admin.execute(provisioned.text)
         provisioned.apply()
         schema.initialize_epoch(provisioned.migrator_dsn, actor="tests", reason="strict store")
