@@ -4,7 +4,8 @@ OnecommitError
 ├── InvalidArgument             22023     an argument is refused, named by its field
 │   └── InvalidWork             ASDUR100  the same of Work
 ├── UsageError                  OC000     the call cannot work as written
-│   └── TransactionRequired     ASDUR101  the connection has no transaction open
+│   ├── TransactionRequired     ASDUR101  the connection has no transaction open
+│   └── CapabilityMissing       42501     the login lacks a capability of the store
 ├── ForgeryRefused              OC000     a token or receipt was made by hand
 ├── StaleAttempt                OC001     this attempt is closed, or the token is foreign
 ├── SavepointRefused            OC002     finalization inside a savepoint
@@ -150,6 +151,19 @@ class InvalidArgument(OnecommitError, ValueError):
 
 class UsageError(OnecommitError):
     """The call cannot work as it is written."""
+
+
+class CapabilityMissing(UsageError):
+    """The login lacks the capability that the operation needs; nothing was changed."""
+
+    code = "42501"
+
+    def __init__(
+        self, message: str, *, needs: tuple[tuple[str, ...], ...] = (), remedy: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.needs = needs
+        """Alternatives, each with all that it takes."""
 
 
 class ForgeryRefused(OnecommitError, TypeError):

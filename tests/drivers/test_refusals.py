@@ -1,5 +1,7 @@
 """A connection on which a call could not be part of the caller's transaction is refused, with advice."""
 
+from collections.abc import Iterator
+
 import asyncpg
 import psycopg
 import psycopg2
@@ -8,9 +10,10 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from onecommit.errors import SchemaMissing, UsageError
+from onecommit.errors import CapabilityMissing, SchemaInconsistent, SchemaMissing, UsageError
 
-from tests.drivers.callers import ASYNC_CALLERS
+from tests.clusters import Database
+from tests.drivers.callers import ASYNC_CALLERS, PythonCaller
 from tests.drivers.conftest import WITH_ADAPTER, Application, assert_cannot_commit, write
 
 pytestmark = pytest.mark.pg
@@ -128,3 +131,41 @@ async def test_a_database_without_the_schema(application: Application, postgres)
         pytest.raises(SchemaMissing, match="enqueue_job is not installed"),
     ):
         application.notify.in_tx(connection).enqueue(invoice_id=1)
+
+
+@pytest.fixture
+def stranger(shared_database: Database) -> Iterator[str]:
+    """A role that may look into the schema and nothing else."""
+    role = f"stranger_{shared_database.name}"
+    with shared_database.connect() as owner:
+        owner.execute(f"create role {role}; grant usage on schema onecommit to {role}")
+        yield role
+        owner.execute(f"drop owned by {role}; drop role {role}")
+
+
+async def test_every_driver_says_which_capability_the_login_lacks(
+    python_caller: PythonCaller, application: Application, stranger: str
+):
+    await python_caller.begin()
+    await python_caller.execute(f"set local role {stranger}")
+    with pytest.raises(CapabilityMissing, match="lacks the capability producer") as caught:
+        await python_caller.enqueue(application.notify, {"invoice_id": 1})
+    assert caught.value.needs == (("producer",),)
+    await python_caller.rollback()
+
+
+async def test_every_driver_tells_a_changed_store_from_a_weak_login(
+    python_caller: PythonCaller, application: Application, stranger: str
+):
+    """What is refused inside of a routine no grant to the login would heal."""
+    await python_caller.begin()
+    for routine in (
+        "enqueue_job(text, text, text, integer, integer, jsonb, bigint)",
+        "enqueue_jobs(text, text[], text[], jsonb, bigint)",
+    ):
+        await python_caller.execute(f"alter function onecommit.{routine} security invoker")
+        await python_caller.execute(f"grant execute on function onecommit.{routine} to {stranger}")
+    await python_caller.execute(f"set local role {stranger}")
+    with pytest.raises(SchemaInconsistent, match="a privilege is missing inside enqueue_job"):
+        await python_caller.enqueue(application.notify, {"invoice_id": 1})
+    await python_caller.rollback()

@@ -74,7 +74,9 @@ def test_a_schema_made_by_an_administrator_needs_no_right_on_the_database(
 
 def test_a_role_without_the_right_to_create_is_told_which_one_it_lacks(dsn, owner_dsn):
     """Nothing is created."""
-    with pytest.raises(errors.SchemaError, match=r"lacks a privilege.*CREATE on the database"):
+    with pytest.raises(
+        errors.CapabilityMissing, match=r"lacks the capability migrator.*CREATE on the database"
+    ):
         apply(owner_dsn)
     assert status(dsn).state is SchemaState.MISSING
 
@@ -82,5 +84,5 @@ def test_a_role_without_the_right_to_create_is_told_which_one_it_lacks(dsn, owne
 def test_a_role_that_may_not_read_the_store_is_told_so(dsn, owner_dsn):
     """The status of a stranger's schema is an error, not a wrong state."""
     apply(dsn)
-    with pytest.raises(errors.SchemaError, match="lacks a privilege"):
+    with pytest.raises(errors.CapabilityMissing, match="lacks the capability reader"):
         status(owner_dsn)

@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
-from onecommit.errors import InvalidArgument, SchemaError
+from onecommit.errors import CapabilityMissing, InvalidArgument
 from onecommit.schema.bundle import Migration, Routine
 from onecommit.schema.lock import migration_lock
 
@@ -224,7 +224,7 @@ def test_new_lanes_can_be_used_at_once(strict: Provisioned):
 def test_only_the_owner_itself_adds_lanes(strict: Provisioned):
     """A superuser's or a member's own sequences would have no grants."""
     for dsn in (strict.database.dsn, strict.login("migrator")):
-        with pytest.raises(SchemaError, match="privilege"):
+        with pytest.raises(CapabilityMissing, match="migrator"):
             schema.add_lanes(dsn, 1)
 
 

@@ -10,7 +10,7 @@ from onecommit.calls.call import Call, Routine
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
-from onecommit.domain.queue import QueueView
+from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
@@ -123,6 +123,11 @@ class AsyncQueues:
         """Every queue and what lies in it."""
         store = await self._stores.async_store()
         return await store.run(views.list_queues())
+
+    async def finalization(self) -> Sequence[QueueFinalization]:
+        """The queues that accept caller-owned completion, and who or what keeps others from it."""
+        store = await self._stores.async_store()
+        return await store.run(views.finalization_status())
 
     async def pause(self, queue: str, *, actor: str, reason: str) -> None:
         """Start no further job of the queue; what runs goes on, and jobs are still accepted."""

@@ -11,7 +11,7 @@ from onecommit.calls.call import Call, Routine
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
-from onecommit.domain.queue import QueueView
+from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
@@ -124,6 +124,11 @@ class SyncQueues:
         """Every queue and what lies in it."""
         store = self._stores.sync_store()
         return store.run(views.list_queues())
+
+    def finalization(self) -> Sequence[QueueFinalization]:
+        """The queues that accept caller-owned completion, and who or what keeps others from it."""
+        store = self._stores.sync_store()
+        return store.run(views.finalization_status())
 
     def pause(self, queue: str, *, actor: str, reason: str) -> None:
         """Start no further job of the queue; what runs goes on, and jobs are still accepted."""

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from onecommit.calls.manifest import all_capabilities, capabilities_for
+from onecommit.domain.capability import lacking
 from onecommit.errors import (
+    CapabilityMissing,
     OnecommitError,
+    SchemaInconsistent,
     SchemaMissing,
     TransactionRequired,
     UsageError,
@@ -92,14 +96,35 @@ def refusal_of(error: Any, *, doing: str) -> OnecommitError | None:
         case "25006":
             return read_only_transaction()
         case "42501":
-            return UsageError(
-                f"the login may not use {doing}",
-                remedy="Grant its role USAGE on the schema and EXECUTE on that function.",
-            )
+            # What a role of the login is refused has no context; only a routine has one.
+            if _said(error, "context", "context"):
+                return _refused_inside(doing)
+            return _lacking(doing)
         case _:
-            described = getattr(error, "diag", None)
-            message = getattr(
-                described or error, "message_primary" if described else "message", None
-            )
-            hint = getattr(described or error, "message_hint" if described else "hint", None)
+            message = _said(error, "message_primary", "message")
+            hint = _said(error, "message_hint", "hint")
             return from_sqlstate(sqlstate, message or "refused", hint=hint)
+
+
+def _lacking(doing: str) -> OnecommitError:
+    granted = capabilities_for(doing)
+    if not granted or all_capabilities() <= set(granted):
+        return CapabilityMissing(
+            f"the login may not use {doing}: it has no capability of this store",
+            remedy="Grant it the role of what it does, such as `grant onecommit_reader to` this login;"
+            " `onecommit provision --print` makes the roles.",
+        )
+    return lacking(tuple((each,) for each in granted), doing)
+
+
+def _refused_inside(doing: str) -> SchemaInconsistent:
+    return SchemaInconsistent(
+        f"a privilege is missing inside {doing}, so the roles are not those of this version",
+        remedy="Run the SQL of `onecommit provision --print` again; `onecommit doctor` names what differs.",
+    )
+
+
+def _said(error: Any, diagnostic: str, attribute: str) -> Any:
+    """A part of the server's answer: in psycopg's diagnostics, else an attribute of the error."""
+    described = getattr(error, "diag", None)
+    return getattr(described, diagnostic, None) if described else getattr(error, attribute, None)

@@ -1,10 +1,8 @@
 """Which role may do what: GRANT statements from the manifest, for a review and for a run, again and again."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import resources
-from typing import Any
 
+from onecommit.calls.manifest import all_capabilities, manifest, routine_entries
 from onecommit.errors import InvalidArgument
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
 
@@ -22,16 +20,14 @@ def grants(
     routine is named by its exact signature.
     """
     checked_schema_name(schema)
-    manifest = _manifest()
-    tables = manifest.pop("tables")
+    tables = manifest()["tables"]
     known = capabilities()
     statements = []
     for role, wanted in sorted(roles.items()):
         chosen = _checked(role, wanted, known)
         routines = sorted(
             (name, entry["arguments"])
-            for area in manifest.values()
-            for name, entry in area.items()
+            for name, entry in routine_entries().items()
             if chosen & set(entry["grants"])
         )
         statements += [f"grant usage on schema {_quoted(schema)} to {_quoted(role)};"]
@@ -46,10 +42,7 @@ def grants(
 
 def capabilities() -> set[str]:
     """The capabilities that a role can have."""
-    manifest = _manifest()
-    del manifest["tables"]
-    named = {name for area in manifest.values() for r in area.values() for name in r["grants"]}
-    return named - {"owner"}
+    return set(all_capabilities())
 
 
 def _relations(tables: Mapping[str, list[str]], role: str, schema: str) -> Iterator[str]:
@@ -73,11 +66,6 @@ def _checked(role: str, wanted: Iterable[str], known: set[str]) -> set[str]:
             field="roles",
         )
     return chosen
-
-
-def _manifest() -> dict[str, Any]:
-    text = resources.files("onecommit").joinpath("sql", "capabilities.toml").read_text("utf-8")
-    return tomllib.loads(text)
 
 
 def _quoted(identifier: str) -> str:

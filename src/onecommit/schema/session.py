@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import Connection, IsolationLevel, conninfo, errors
 
+from onecommit.domain.capability import MIGRATOR, Needs, lacking
 from onecommit.errors import OnecommitError, SchemaError, StoreUnavailable
 from onecommit.schema.lock import Patience, migration_lock, milliseconds
 
@@ -31,12 +32,13 @@ _UNLIMITED = (
 
 
 @contextmanager
-def open_connection(dsn: str) -> Iterator[Connection]:
+def open_connection(dsn: str, *, needs: Needs = MIGRATOR) -> Iterator[Connection]:
     """An autocommit connection; failures become our errors, which repeat nothing of the DSN.
 
-    It sets nothing for the session: behind a pooler that would stay with the next client.
+    It sets nothing for the session: behind a pooler that would stay with the next client. `needs` is the
+    capability that is named if the server refuses something.
     """
-    with _connect(dsn) as connection, translated_errors():
+    with _connect(dsn) as connection, translated_errors(needs):
         yield connection
 
 
@@ -144,17 +146,14 @@ def _settle_session(connection: Connection, patience: Patience) -> None:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translated_errors(needs: Needs = MIGRATOR) -> Iterator[None]:
     """Turn what the driver raises into our errors, which say no more than the SQLSTATE."""
     try:
         yield
     except OnecommitError:
         raise
     except errors.InsufficientPrivilege as error:
-        raise SchemaError(
-            "the login lacks a privilege",
-            remedy="Run as the owner of the schema; creating it needs CREATE on the database.",
-        ) from error
+        raise lacking(needs, "this operation") from error
     except errors.QueryCanceled as error:
         raise SchemaError(
             "the operation was cancelled and its unfinished step rolled back",

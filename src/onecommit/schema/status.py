@@ -17,10 +17,10 @@ def status(
 ) -> SchemaReport:
     """Read the state of a schema; read-only, without locks, through a pooler too.
 
-    The login must be able to read the store's own tables. Blocks; from asyncio use `to_thread`.
+    The login needs the capability `reader`, or to own the schema. Blocks; from asyncio use `to_thread`.
     """
     checked_schema_name(schema)
-    with open_connection(dsn) as connection:
+    with open_connection(dsn, needs=(("reader",),)) as connection:
         return assess_connected(connection, bundle or packaged_bundle(), schema=schema)
 
 
