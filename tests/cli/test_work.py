@@ -196,7 +196,7 @@ def test_an_operator_resolves_with_the_result_in_a_file(
 def test_what_is_for_good_is_asked_for(run: Run, database: StrictDatabase):
     """Disabling, purging and releasing in bulk, unless --yes."""
     [view] = waiting(database, Safety.PROVIDER_KEYED)
-    assert "generation    1" in run("scope", "show", view.scope).output
+    assert "generation   1" in run("scope", "show", view.scope).output
     disable = ("scope", "disable", view.scope, "--generation", "1", "--reason", "closed")
     assert run(*disable, text="n\n").exit_code == 1
     another = run(*("scope", "disable", view.scope, "--generation", "7", "--reason", "r", "--yes"))

@@ -17,6 +17,9 @@ import typer
 
 import onecommit
 from onecommit import Unique, cli
+from onecommit.app.capabilities import METHODS
+from onecommit.cli.capabilities import COMMANDS
+from onecommit.domain.capability import Needs, in_words
 from onecommit.domain.settings import StoreSettings
 from onecommit.schema.doctor.checks import CHECKS
 from onecommit.schema.doctor.vital_checks import VITAL_CHECKS
@@ -245,6 +248,27 @@ def test_every_command_and_option_is_listed():
         if path.split()[-1] not in section:
             missing.append((path, ""))
     assert missing == []
+
+
+def needs_in(page: str) -> dict[str, str]:
+    """What the table of capabilities says of each name."""
+    section = text_of(page).split("\n## Capabilities\n")[1].split("\n## ", maxsplit=1)[0]
+    rows = re.findall(r"^\| (`.*) \| (.*) \|$", section, re.MULTILINE)
+    return {
+        name: needs.replace("`", "")
+        for names, needs in rows
+        for name in re.findall(r"`(.*?)`", names)
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "table"), [("reference/cli.md", COMMANDS), ("reference/python-api.md", METHODS)]
+)
+def test_the_capabilities_of_every_command_and_method_are_listed(
+    page: str, table: dict[str, Needs]
+):
+    """As the table has them, on which a strict store is tried; the help of a command says the same."""
+    assert needs_in(page) == {name: in_words(needs) for name, needs in table.items()}
 
 
 def settings_in(page: str, *, heading: str) -> dict[str, str]:

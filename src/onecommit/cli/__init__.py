@@ -1,17 +1,24 @@
 """The command line. One file for each command; this one lists them."""
 
+import os
+import re
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
+from onecommit.cli.capabilities import say_needs
 from onecommit.cli.demo import demo
+from onecommit.cli.dlq import dlq_commands
 from onecommit.cli.doctor import doctor
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
+from onecommit.cli.job import job_commands
 from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
 from onecommit.cli.provision import provision
+from onecommit.cli.queue import queue_commands
 from onecommit.cli.scope import scope_commands
 from onecommit.cli.status import status
 from onecommit.cli.work import work_commands
@@ -55,15 +62,42 @@ app.command()(doctor)
 app.command()(provision)
 app.add_typer(epoch_commands, name="epoch")
 app.add_typer(lanes_commands, name="lanes")
+app.add_typer(job_commands, name="job")
+app.add_typer(queue_commands, name="queue")
+app.add_typer(dlq_commands, name="dlq")
 app.add_typer(work_commands, name="work")
 app.add_typer(scope_commands, name="scope")
 app.add_typer(embedded_commands, name="embedded")
+say_needs(app)
+
+_CONNECTION_STRING = re.compile(r"postgres(ql)?(\+\w+)?://|\bpassword\s*=", re.IGNORECASE)
 
 
 def main() -> None:
     """The program `onecommit`: an error is a sentence and a remedy, never a traceback."""
+    _refuse_connection_strings(sys.argv[1:])
+    if sys.stdin is None:  # closed, as some service managers leave it: then it is empty
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115  for as long as the process lives
     try:
         app()
     except OnecommitError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        _end(str(error), code=1)
+    except UnicodeEncodeError as error:
+        if "surrogates" not in error.reason:
+            raise
+        _end("an argument is not text in UTF-8. Check the terminal's encoding.", code=2)
+
+
+def _refuse_connection_strings(arguments: list[str]) -> None:
+    """Before an error could repeat one; what follows `embedded psql` is psql's."""
+    if arguments[:1] != ["embedded"] and any(map(_CONNECTION_STRING.search, arguments)):
+        _end(
+            "an argument looks like a connection string, which every user of this machine could see."
+            " Put it into ONECOMMIT_DSN or into a file for --dsn-file, and change the password.",
+            code=2,
+        )
+
+
+def _end(sentence: str, *, code: int) -> NoReturn:
+    typer.echo(f"error: {sentence}", err=True)
+    sys.exit(code)

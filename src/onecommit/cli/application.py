@@ -10,6 +10,9 @@ import typer
 
 from onecommit.app.app import App
 from onecommit.cli.database import read_dsn
+from onecommit.schema import DEFAULT_SCHEMA
+
+_FROM_LIBPQ = "fallback_application_name=onecommit"
 
 AppOption = Annotated[
     str | None,
@@ -49,11 +52,15 @@ def open_app(path: str | None, *, schema: str, dsn_file: Path | None) -> App:
     Without the user's App, whoever can log in with the operator's capability is the one who may.
     """
     if path is None:
-        app = App(read_dsn(dsn_file), schema=schema)
+        # Libpq's own variables name the database where the DSN is empty; an App wants to be told so.
+        app = App(read_dsn(dsn_file) or _FROM_LIBPQ, schema=schema)
         app.authorize(lambda _: True)
         return app
     if dsn_file is not None:
         raise typer.BadParameter(
             "the App of --app has a database of its own", param_hint="--dsn-file"
         )
-    return load_app(path, hint="--app")
+    app = load_app(path, hint="--app")
+    if schema not in (DEFAULT_SCHEMA, app.settings.schema):
+        raise typer.BadParameter("the App of --app has a schema of its own", param_hint="--schema")
+    return app

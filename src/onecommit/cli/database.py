@@ -55,11 +55,25 @@ def read_dsn(dsn_file: Path | None) -> str:
     Empty where libpq's own variables name the database.
     """
     if dsn_file is not None:
-        return dsn_file.read_text().strip()
+        return _first_line(dsn_file)
     dsn = os.environ.get("ONECOMMIT_DSN", "")
     if not dsn and not any(name in os.environ for name in _LIBPQ):
         raise InvalidArgument(
             "no database is named", remedy="Set ONECOMMIT_DSN, or PGHOST and PGDATABASE."
+        )
+    return dsn
+
+
+def _first_line(file: Path) -> str:
+    try:
+        dsn = file.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        dsn = ""
+    if not dsn or "\n" in dsn or "\0" in dsn:
+        raise InvalidArgument(
+            "dsn-file: the file is not one line of text",
+            field="dsn-file",
+            remedy="Write the DSN and nothing else into it.",
         )
     return dsn
 

@@ -15,6 +15,7 @@ from onecommit.cli.database import (
     read_dsn,
     shown_progress,
 )
+from onecommit.cli.operating import YesOption, confirm
 
 epoch_commands = typer.Typer(
     no_args_is_help=True,
@@ -25,10 +26,11 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept in the ep
 ExpectedOption = Annotated[
     int,
     typer.Option(
-        "--expected", envvar="ONECOMMIT_EPOCH", help="The epoch that you expect to be active."
+        "--expected",
+        envvar="ONECOMMIT_EPOCH",
+        help="The epoch that you expect to be active.",
     ),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @epoch_commands.command("init")
@@ -68,7 +70,7 @@ def rotate(
 ) -> None:
     """Replace the active epoch: every process that was started with the old one is refused."""
     if not yes:
-        typer.confirm(f"Refuse every process of epoch {expected} from now on?", abort=True)
+        confirm(f"Refuse every process of epoch {expected} from now on?")
     with shown_progress():
         report = manager.rotate_epoch(
             read_dsn(dsn_file),

@@ -1,19 +1,30 @@
-"""What the commands of operators share: who gives them and why, and how an answer is printed."""
+"""What the commands of operators share: who gives them, why and on which App."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, TypeVar
 from uuid import uuid4
 
-import msgspec
 import typer
 
 from onecommit.app.app import App
+from onecommit.cli.printing import print_json
+from onecommit.domain.identity import JobId
+from onecommit.domain.job import JobResult
 
 T = TypeVar("T")
 
+NOT_DONE = 3
+"""The exit code when a job was found in another state than the command wants."""
 WorkIdArgument = Annotated[int, typer.Argument(metavar="WORK_ID", help="As `list` shows it.")]
+JobIdArgument = Annotated[int, typer.Argument(metavar="JOB_ID", help="As `list` shows it.")]
+JobIdsArgument = Annotated[
+    list[int], typer.Argument(metavar="JOB_ID...", help="As `list` shows them.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
+BeforeOption = Annotated[
+    int | None, typer.Option("--before", help="The last id of the page before.")
+]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept with the command.")]
 CommandIdOption = Annotated[
     str | None,
@@ -40,23 +51,22 @@ def run(app: App, operate: Callable[[App], Awaitable[T]]) -> T:
     return asyncio.run(inside())
 
 
+def confirm(question: str) -> None:
+    """Ask on standard error, and abort unless the answer is yes; nobody there is a no."""
+    typer.confirm(question, abort=True, err=True)
+
+
 def command_id(given: str | None) -> str:
     """The id that was given, or a new one."""
     return given or f"cli-{uuid4()}"
 
 
-def print_json(value: Any) -> None:
-    """Views and results as JSON: times in ISO 8601, digests in hexadecimal."""
-    plain = msgspec.to_builtins(value, builtin_types=(bytes,))
-    typer.echo(json.dumps(plain, default=bytes.hex, indent=2))
-
-
-def print_result(result: Any, *, command: str, as_json: bool) -> None:
-    """What a command did, and the id to repeat it under."""
-    fields = msgspec.to_builtins(result)
+def end_of_jobs(results: Mapping[JobId, JobResult], wanted: JobResult, *, as_json: bool) -> None:
+    """Print the answer for each job, and exit with 3 unless it is the wanted one for all."""
     if as_json:
-        print_json({**fields, "command_id": command})
-        return
-    outcome = fields.pop("outcome")
-    known = ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
-    typer.echo(f"{outcome}: {known} (command {command})")
+        print_json([{"job_id": job, "result": result} for job, result in results.items()])
+    else:
+        for job, result in results.items():
+            typer.echo(f"{result}: {job}")
+    if any(result is not wanted for result in results.values()):
+        raise typer.Exit(NOT_DONE)

@@ -13,10 +13,10 @@ from onecommit.cli.operating import (
     ReasonOption,
     YesOption,
     command_id,
-    print_json,
-    print_result,
+    confirm,
     run,
 )
+from onecommit.cli.printing import print_fields, print_json, print_result
 from onecommit.errors import ScopeNotFound
 from onecommit.schema import DEFAULT_SCHEMA
 
@@ -45,8 +45,7 @@ def show(
     if as_json:
         print_json(view)
         return
-    for name, value in msgspec.structs.asdict(view).items():
-        typer.echo(f"{name:<14}{'' if value is None else value}")
+    print_fields(msgspec.structs.asdict(view))
 
 
 @scope_commands.command("disable")
@@ -54,7 +53,11 @@ def disable(
     scope: ScopeArgument,
     *,
     generation: Annotated[
-        int, typer.Option("--generation", help="As `show` prints it: refused if it is another one.")
+        int,
+        typer.Option(
+            "--generation",
+            help="As `show` prints it: refused if it is another one.",
+        ),
     ],
     actor: ActorOption,
     reason: ReasonOption,
@@ -67,7 +70,7 @@ def disable(
 ) -> None:
     """Accept and run nothing of it any more. Work without an effect is canceled, other Work waits for evidence."""
     if not yes:
-        typer.confirm(f"Disable {scope} for good?", abort=True)
+        confirm(f"Disable {scope} for good?")
     named = command_id(command)
     result = run(
         open_app(app, schema=schema, dsn_file=dsn_file),

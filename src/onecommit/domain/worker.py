@@ -33,3 +33,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime
     heartbeat_at: datetime
     ended_at: datetime | None
+
+    def serves(self, queue: str) -> bool:
+        """Whether it said of itself that it claims from this queue."""
+        named = self.info.get("queues") if isinstance(self.info, dict) else None
+        return isinstance(named, list) and queue in named

@@ -18,10 +18,10 @@ from onecommit.cli.operating import (
     WorkIdArgument,
     YesOption,
     command_id,
-    print_json,
-    print_result,
+    confirm,
     run,
 )
+from onecommit.cli.printing import print_json, print_result
 from onecommit.domain.work_command import EncodedEvidence
 from onecommit.domain.work_exit import Applied, NotApplied
 from onecommit.errors import WorkNotFound
@@ -194,7 +194,7 @@ def release_all(
 ) -> None:
     """Release the oldest items that an older epoch left in a scope, each by itself."""
     if not preview and not yes:
-        typer.confirm(f"Release up to {limit} items of {scope}?", abort=True)
+        confirm(f"Release up to {limit} items of {scope}?")
     named = command_id(command)
     released = run(
         open_app(app, schema=schema, dsn_file=dsn_file),
@@ -231,17 +231,21 @@ def purge(
     schema: SchemaOption = DEFAULT_SCHEMA,
     dsn_file: DsnFileOption = None,
     app: AppOption = None,
+    as_json: JsonOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Forget payloads and results of ended Work; identities and history stay. Needs `work_retention`."""
+    """Forget payloads and results of ended Work; identities and history stay."""
     if not yes:
-        typer.confirm(f"Forget the payloads of Work that ended {older_than} days ago?", abort=True)
+        confirm(f"Forget the payloads of Work that ended {older_than} days ago?")
     before = datetime.now(UTC) - timedelta(days=older_than)
     purged = run(
         open_app(app, schema=schema, dsn_file=dsn_file),
         lambda opened: opened.works.purge(before, actor=actor, reason=reason, limit=limit),
     )
-    typer.echo(f"{purged} items purged")
+    if as_json:
+        print_json({"purged": purged})
+    else:
+        typer.echo(f"{purged} items purged")
 
 
 async def _applied(opened: App, work_id: int, result: bytes) -> Evidence:

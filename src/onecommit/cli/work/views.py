@@ -1,17 +1,14 @@
 """`onecommit work list` and `show`: Work without its payloads, and what can be done about it."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from onecommit.cli.application import AppOption, open_app
 from onecommit.cli.database import DsnFileOption, SchemaOption
-from onecommit.cli.operating import JsonOption, WorkIdArgument, print_json, run
+from onecommit.cli.operating import BeforeOption, JsonOption, LimitOption, WorkIdArgument, run
+from onecommit.cli.printing import print_fields, print_json, print_table
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_view import WorkAction, WorkView
 from onecommit.errors import WorkNotFound
@@ -50,10 +47,8 @@ def list_work(
     contract: Annotated[
         str | None, typer.Option("--contract", help="Only of this contract's name.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
-    before: Annotated[
-        int | None, typer.Option("--before", help="The last id of the page before.")
-    ] = None,
+    limit: LimitOption = 100,
+    before: BeforeOption = None,
     schema: SchemaOption = DEFAULT_SCHEMA,
     dsn_file: DsnFileOption = None,
     app: AppOption = None,
@@ -74,7 +69,7 @@ def list_work(
     if as_json:
         print_json(found)
     else:
-        _print_table(found, _COLUMNS)
+        print_table(found, _COLUMNS)
 
 
 def show(
@@ -98,28 +93,9 @@ def show(
     if as_json:
         print_json({"work": view, "events": events, "permits": permits})
         return
-    for name, value in msgspec.structs.asdict(view).items():
-        if value is not None:
-            typer.echo(f"{name:<22}{_text(value)}")
-    _print_table(events, _HISTORY)
+    print_fields(msgspec.structs.asdict(view))
+    print_table(events, _HISTORY)
     if permits:
-        _print_table(permits, _PERMITS)
+        print_table(permits, _PERMITS)
     if command := next_command(view):
         typer.echo(f"next: {command}")
-
-
-def _print_table(rows: Any, names: tuple[str, ...]) -> None:
-    table = Table(*names, box=box.SIMPLE)
-    for row in rows:
-        table.add_row(*(_text(getattr(row, name)) for name in names))
-    # Never narrower than its texts where nobody looks at a terminal.
-    console = Console()
-    Console(width=None if console.is_terminal else 250).print(table)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="milliseconds")
-    return str(value)
