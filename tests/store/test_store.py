@@ -200,6 +200,16 @@ async def test_what_the_server_could_not_do_is_not_called_a_lost_connection(
     assert await store.run(list_queues()) == []
 
 
+async def test_a_server_that_takes_no_writes_is_no_mistake_of_the_caller(database: Database):
+    """A standby, or what was the primary: whoever calls may ask again, as when the server is out of reach."""
+    with database.connect() as connection:
+        connection.execute(f"alter database {database.name} set default_transaction_read_only = on")
+    async with AsyncStore(StoreSettings(dsn=database.dsn)) as store:
+        with pytest.raises(StoreUnavailable, match="read-only") as refused:
+            await store.run(one_job(store))
+        assert "name the primary" in refused.value.remedy
+
+
 async def test_a_host_that_accepts_and_never_answers_is_given_up(database):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=x"
