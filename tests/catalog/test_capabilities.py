@@ -144,6 +144,7 @@ def test_the_headers_say_what_is_granted():
     said = {
         file.name.removesuffix(".sql"): capabilities_in(file.read_text())
         for area in resources.files("onecommit").joinpath("sql", "routines").iterdir()
+        if area.is_dir()
         for file in area.iterdir()
     }
     granted = {

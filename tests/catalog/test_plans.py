@@ -225,13 +225,39 @@ def test_complete_job_reads_the_claim_item_alone(ring: Ring, session: Engine):
     assert used - {""}
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["first attempt", "later attempt"])
-def test_a_job_is_found_without_reading_the_ring(ring: Ring, session: Engine, again: bool):
-    """First attempts by BRIN, which narrows to a few blocks; later ones by their own index."""
+def summarize(ring: Ring) -> None:
+    """As autovacuum does after a while."""
     for slot in range(6):
         ring.store.observer.execute(
             f"select brin_summarize_new_values('onecommit.ready_{slot}_first')"
         )
+
+
+@pytest.mark.parametrize(
+    ("state", "rows"),
+    [(None, JOBS / 5), ("ready", JOBS / 5), ("completed", JOBS / 5), ("running", 2 * JOBS)],
+)
+def test_the_newest_jobs_are_listed_without_reading_the_ring(
+    ring: Ring, session: Engine, state: str | None, rows: float
+):
+    """From the blocks of the newest ids; what runs, from the claims since a worker's oldest open one: here from all."""
+    session.enqueue(10)
+    if state != "ready":
+        session.complete(session.claim(10).attempts)
+    summarize(ring)
+    with watched(session) as plans:
+        listed = session.call(
+            "list_jobs", p_state=state, p_queue=None, p_kind=None, p_limit=5, p_before=None
+        )
+    assert len(listed) == 5
+    assert plans.largest.rows <= rows, plans.largest
+    session.drain()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first attempt", "later attempt"])
+def test_a_job_is_found_without_reading_the_ring(ring: Ring, session: Engine, again: bool):
+    """First attempts by BRIN, which narrows to a few blocks; later ones by their own index."""
+    summarize(ring)
     attempts = ring.take(3)
     if again:
         session.finish(attempts, "snoozed")
