@@ -12,13 +12,17 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from onecommit.app.app import App
+from onecommit.app.context import JobContext
 from onecommit.embedded import EmbeddedPostgres
-from onecommit.schema.doctor import DoctorReport, examine
+from onecommit.errors import SchemaError
+from onecommit.schema.doctor import DoctorReport, catalog, examine, vitals
 from onecommit.schema.doctor.examination import with_vitals
 from onecommit.schema.doctor.vital_checks import lanes, snapshots
 from onecommit.schema.doctor.vital_rows import ConnectionRow
 from onecommit.schema.doctor.vitals import read_vitals
 from onecommit.schema.session import open_connection
+from onecommit.worker import Worker, WorkerSettings
 
 from tests.clusters import MAJORS, Cluster, Database, binaries
 from tests.doctor.test_command import run
@@ -129,6 +133,40 @@ def test_a_limit_that_is_nearly_reached_is_a_warning(store: Store):
         store.observer.execute(limit.format(name, -1))
 
 
+def test_workers_that_may_want_more_than_there_is_are_a_warning(store: Store, engine: Engine):
+    """Each says how many it and its handlers may have; those that have ended want none."""
+    engine.sql(LEADS)
+    most = int(engine.value("show max_connections"))
+    engine.register()
+    engine.sql(
+        "update onecommit.worker set info = info || jsonb_build_object('connections', %s)", most
+    )
+    assert look(store) == []
+    engine.register()
+    engine.sql(
+        "update onecommit.worker set info = info || '{\"connections\": 1}' where worker = %s",
+        engine.worker,
+    )
+    said = f"warning connections: connections live workers may want {most + 1} at a time"
+    assert only(look(store), said).endswith(f"max_connections is {most}")
+    engine.retire()
+    assert look(store) == []
+
+
+@pytest.mark.anyio
+async def test_a_worker_says_how_many_connections_it_may_want(database: Database):
+    """Those of its runtime and of its application's pool."""
+    app = App(database.dsn)
+    app.job(queue="some")(nothing)
+    async with app, Worker(app, WorkerSettings(queues={"some": 3}, application_connections=7)):
+        [worker] = await app.workers.list()
+    assert worker.info["connections"] == 1 + 6 + 2 + 7
+
+
+async def nothing(ctx: JobContext) -> None:
+    """A job."""
+
+
 def test_a_transaction_that_stays_open_is_a_warning(
     store: Store, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ):
@@ -181,6 +219,7 @@ WELL = ConnectionRow(
     is_pooled=False,
     is_heard=True,
     queue_usage=0.0,
+    max_connections=100,
     skew=timedelta(0),
     uncertainty=timedelta(0),
 )
@@ -352,6 +391,17 @@ def test_a_lane_that_stands_still_under_a_worker_is_a_warning(store: Store, engi
     assert "does not move: jobs wait in it, 1 live workers" in only(look(store), "warning lanes: ")
 
 
+def test_what_moves_between_two_looks_is_not_stuck(
+    store: Store, engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    """A job that is claimed meanwhile was about to be; so was a lock that is given back."""
+    engine.enqueue()
+    assert only(look(store), "warning lanes: ")
+    monkeypatch.setattr(vitals.time, "sleep", lambda _: engine.claim())
+    engine.sql(LEADS)
+    assert look(store) == []
+
+
 def test_an_open_transaction_that_enqueued_is_named(
     store: Store, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ):
@@ -378,6 +428,29 @@ def test_what_waits_for_a_person_is_information(store: Store, engine: Engine):
 
 
 # --- what a login may see
+
+
+def test_a_store_of_another_release_says_what_it_does_not_have(database: Database):
+    """That it lacks a routine is drift; that so much was not looked at is told beside it."""
+    with database.connect() as connection:
+        connection.execute("drop function onecommit.store_health")
+    report = examine(database.dsn)
+    only(lines(report), "finding routine_bodies: store_health() is missing")
+    assert report.unseen_at_work == ("store_health: it is not installed",)
+
+
+def test_nothing_is_waited_for_for_long(database: Database, monkeypatch: pytest.MonkeyPatch):
+    """A table that somebody has locked: what is asked of it alone is left out, and who compares is told by whom."""
+    monkeypatch.setattr(vitals, "PATIENCE", "2s")
+    monkeypatch.setattr(catalog, "PATIENCE", "50ms")
+    with database.connect() as other, other.transaction(), database.connect() as connection:
+        other.execute("lock table onecommit.dead_letter")
+        seen = read_vitals(
+            connection, "onecommit", open_another=lambda: open_connection(database.dsn)
+        )
+        assert seen.unseen == (("dead_letter_counts", "it took longer than 2s"),)
+        with pytest.raises(SchemaError, match=rf"by pid {other.info.backend_pid}\b"):
+            examine(database.dsn)
 
 
 def test_a_login_without_the_reader_capability_says_what_it_did_not_see(shared_logins: Logins):

@@ -21,6 +21,8 @@ class WorkerInfo:
     work: tuple[str, ...] = ()
     """The contracts of Work that it runs, as ``name/version``."""
     capabilities: tuple[str, ...] = ("caller_owned_v1", EXIT_CAPABILITY)
+    connections: int | None = None
+    """How many it may have open on the server at a time; None behind a pooler, which decides that."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

@@ -211,6 +211,9 @@ class Worker:
                     for work in self._app.registry.work.executable
                     if work.contract.name in self.settings.work
                 ),
+                connections=None
+                if store.settings.transaction_pooler
+                else needs_of(self.settings, self._caller_owned_queues()).most,
             ),
             reactions=Reactions(
                 on_notice=self._router.route,

@@ -24,6 +24,9 @@ from onecommit.schema.doctor.rows import (
 
 T = TypeVar("T")
 
+PATIENCE = "5s"
+"""How long the doctor waits for a lock, and for an answer of the store at work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
@@ -58,18 +61,31 @@ class Catalog:
 
 
 def read_catalog(connection: Connection, schema: str) -> Catalog:
-    """Read the catalogs and the store's own status; read-only, without waiting for anybody."""
-    with connection.transaction():
-        connection.execute("set transaction isolation level repeatable read, read only")
-        return read_inside(connection, schema)
+    """Read the catalogs and the store's own status; read-only, waiting for nobody longer than a moment.
+
+    Raises SchemaError if the schema does not exist, or a table of it stays locked.
+    """
+    try:
+        with connection.transaction():
+            connection.execute("set transaction isolation level repeatable read, read only")
+            return read_inside(connection, schema)
+    except errors.LockNotAvailable as error:
+        rows = connection.execute(queries.EXCLUSIVE, {"schema": schema}).fetchall()
+        pids = ", ".join(str(pid) for (pid,) in rows) or "somebody who has gone"
+        raise SchemaError(
+            f"a table of the store is locked against everybody by pid {pids}",
+            remedy="Wait until that session is done, or end it; then run the command again.",
+        ) from error
 
 
 def read_inside(connection: Connection, schema: str) -> Catalog:
-    """The same inside the transaction that is open; its search_path is another one afterwards."""
-    # So that what PostgreSQL prints is qualified unless it is PostgreSQL's own.
+    """The same inside the transaction that is open; some of its settings are other ones afterwards."""
+    # So that what PostgreSQL prints is qualified unless it is PostgreSQL's own, and the same everywhere.
     connection.execute("set local search_path = pg_catalog, pg_temp")
     connection.execute("set local quote_all_identifiers = off")
     connection.execute("set local intervalstyle = postgres")
+    # To print an expression PostgreSQL opens its table.
+    connection.execute("select set_config('lock_timeout', %s, true)", (PATIENCE,))
     return _Reader(connection, schema).read()
 
 

@@ -185,6 +185,11 @@ where t.typtype in ('e', 'd') or t.typtype = 'c' and (select c.relkind from pg_c
 order by 1, 2, 3
 """
 
+EXCLUSIVE: LiteralString = """
+select distinct l.pid from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+where n.nspname = %(schema)s and l.granted and l.mode = 'AccessExclusiveLock' order by 1
+"""
+
 MAY_ASK_STORE: LiteralString = """
 select has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace

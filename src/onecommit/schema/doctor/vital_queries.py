@@ -3,7 +3,7 @@
 from typing import LiteralString
 
 CONNECTION: LiteralString = """
-select pg_is_in_recovery(), pg_backend_pid(), pg_notification_queue_usage(), clock_timestamp()
+select pg_is_in_recovery(), pg_notification_queue_usage(), current_setting('max_connections')::integer, clock_timestamp()
 """
 
 # Of others a role without pg_read_all_stats sees neither state nor transaction, nor what kind of process it is.

@@ -16,6 +16,7 @@ class ConnectionRow:
     """Whether a notice of ours came back; None if none was sent: by a standby, or for want of a second connection."""
     queue_usage: float
     """How full the server's queue of notices is, from 0 to 1."""
+    max_connections: int
     skew: timedelta
     """How far the server's clock is ahead of ours."""
     uncertainty: timedelta

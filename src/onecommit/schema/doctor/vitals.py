@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 
 from onecommit.errors import OnecommitError
 from onecommit.schema.doctor import vital_queries as queries
+from onecommit.schema.doctor.catalog import PATIENCE
 from onecommit.schema.doctor.vital_rows import (
     BudgetRow,
     ConnectionRow,
@@ -31,7 +32,6 @@ from onecommit.worker.notifier import TEST_BUDGET, new_test
 T = TypeVar("T")
 Open = Callable[[], AbstractContextManager[Connection]]
 
-_PATIENCE = "5s"
 _BETWEEN_LOOKS = 1.0
 """A lock or a job that stood here at two looks so far apart does not merely pass by."""
 
@@ -134,13 +134,14 @@ class _Reader:
 
     def _read_connection(self) -> ConnectionRow:
         before = datetime.now(UTC)
-        [(standby, _, usage, there)] = self._connection.execute(queries.CONNECTION).fetchall()
+        [(standby, usage, most, there)] = self._connection.execute(queries.CONNECTION).fetchall()
         took = datetime.now(UTC) - before
         return ConnectionRow(
             is_standby=standby,
             is_pooled=is_pooled(self._connection),
             is_heard=None if standby else self._is_heard(),
             queue_usage=usage,
+            max_connections=most,
             skew=there - (before + took / 2),
             uncertainty=took / 2,
         )
@@ -186,12 +187,12 @@ class _Reader:
         try:
             with self._connection.transaction():
                 self._connection.execute(
-                    "select set_config('statement_timeout', %s, true)", (_PATIENCE,)
+                    "select set_config('statement_timeout', %s, true)", (PATIENCE,)
                 )
                 with self._connection.cursor(row_factory=dict_row) as cursor:
                     return cursor.execute(query).fetchall()
         except errors.QueryCanceled:
-            self._unseen.append((routine, f"it took longer than {_PATIENCE}"))
+            self._unseen.append((routine, f"it took longer than {PATIENCE}"))
         except errors.Error as error:
             if self._connection.broken:
                 raise
