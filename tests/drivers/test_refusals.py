@@ -1,6 +1,6 @@
 """A connection on which a call could not be part of the caller's transaction is refused, with advice."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import psycopg
@@ -143,29 +143,36 @@ def stranger(shared_database: Database) -> Iterator[str]:
         owner.execute(f"drop owned by {role}; drop role {role}")
 
 
+@pytest.fixture(params=WITH_ADAPTER.values(), ids=WITH_ADAPTER.keys())
+async def any_role(request, application: Application) -> AsyncIterator[PythonCaller]:
+    """A caller who can become any role: to say who is refused, the test is a superuser."""
+    async with request.param(application.database.observer_dsn) as opened:
+        yield opened
+
+
 async def test_every_driver_says_which_capability_the_login_lacks(
-    python_caller: PythonCaller, application: Application, stranger: str
+    any_role: PythonCaller, application: Application, stranger: str
 ):
-    await python_caller.begin()
-    await python_caller.execute(f"set local role {stranger}")
+    await any_role.begin()
+    await any_role.execute(f"set local role {stranger}")
     with pytest.raises(CapabilityMissing, match="lacks the capability producer") as caught:
-        await python_caller.enqueue(application.notify, {"invoice_id": 1})
+        await any_role.enqueue(application.notify, {"invoice_id": 1})
     assert caught.value.needs == (("producer",),)
-    await python_caller.rollback()
+    await any_role.rollback()
 
 
 async def test_every_driver_tells_a_changed_store_from_a_weak_login(
-    python_caller: PythonCaller, application: Application, stranger: str
+    any_role: PythonCaller, application: Application, stranger: str
 ):
     """What is refused inside of a routine no grant to the login would heal."""
-    await python_caller.begin()
+    await any_role.begin()
     for routine in (
         "enqueue_job(text, text, text, integer, integer, jsonb, bigint)",
         "enqueue_jobs(text, text[], text[], jsonb, bigint)",
     ):
-        await python_caller.execute(f"alter function onecommit.{routine} security invoker")
-        await python_caller.execute(f"grant execute on function onecommit.{routine} to {stranger}")
-    await python_caller.execute(f"set local role {stranger}")
+        await any_role.execute(f"alter function onecommit.{routine} security invoker")
+        await any_role.execute(f"grant execute on function onecommit.{routine} to {stranger}")
+    await any_role.execute(f"set local role {stranger}")
     with pytest.raises(SchemaInconsistent, match="a privilege is missing inside enqueue_job"):
-        await python_caller.enqueue(application.notify, {"invoice_id": 1})
-    await python_caller.rollback()
+        await any_role.enqueue(application.notify, {"invoice_id": 1})
+    await any_role.rollback()
