@@ -126,6 +126,14 @@ def test_a_relative_or_local_time_is_refused(moment):
         absolute_time(moment, field="deadline")
 
 
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max, datetime(1969, 12, 31)])  # noqa: DTZ001, DTZ901
+@pytest.mark.parametrize("hours", [-12, 0, 14])
+def test_a_time_that_not_every_client_can_read_is_refused(moment: datetime, hours: int):
+    """In the session's time zone it would be in the year 0 or 10000."""
+    with pytest.raises(InvalidWork, match="`deadline` is not in the years 1970 to 9998"):
+        absolute_time(moment.replace(tzinfo=timezone(timedelta(hours=hours))), field="deadline")
+
+
 class FineMoment(datetime):
     """Of a library that counts nanoseconds."""
 

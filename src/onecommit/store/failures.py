@@ -63,7 +63,9 @@ def _refused_argument(error: psycopg.Error, *, doing: str) -> InvalidArgument | 
             return InvalidArgument(f"a number given to {doing} is larger than the store holds")
         case errors.InvalidTextRepresentation():
             return InvalidArgument(f"an argument of {doing} is not of its type")
-        case psycopg.DataError() if error.sqlstate is None:  # it could not even be sent
+        case psycopg.DataError() if error.sqlstate is None and "NUL" in str(
+            error
+        ):  # it was not sent
             return InvalidArgument(f"a text given to {doing} holds a NUL character")
         case _:
             return None

@@ -283,7 +283,12 @@ OUT_OF_BOUNDS = {
     "max_lease_us": [None, 119_999_999],
     "priority": [None, -101, 101],
     "store_id": [None],
-    "due_at": ["infinity", "-infinity"],
+    "due_at": [
+        "infinity",
+        "-infinity",
+        "1969-12-31T23:59:59.999999Z",
+        "9999-01-01T00:00:00.000001Z",
+    ],
 }
 
 
@@ -308,6 +313,7 @@ PLANS = [
     ("circuit_us", {"p_plan_version": 1, "p_offsets_us": [0]}),
     ("circuit_us", {"p_plan_version": 1, "p_deadline": "2100-01-01Z", "p_circuit_us": 9}),
     ("deadline", {"p_plan_version": 1, "p_deadline": "infinity"}),
+    ("deadline", {"p_plan_version": 1, "p_deadline": "9999-01-01T00:00:00.000001Z"}),
     ("due_at", {"p_plan_version": 1, "p_deadline": "2100-01-01Z", "p_due_at": "2100-01-01Z"}),
     ("due_at", {"p_offsets_us": [0], "p_due_at": "2100-01-01Z"}),
     ("offsets_us", {"p_offsets_us": []}),

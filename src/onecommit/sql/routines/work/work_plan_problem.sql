@@ -6,9 +6,12 @@ create or replace function "@schema@".work_plan_problem(
 language plpgsql immutable parallel safe as $$
 declare
     v_slots constant integer := cardinality(p_offsets_us);
+    -- What every client can read back in every time zone.
+    v_first constant timestamptz := to_timestamp(0);
+    v_last constant timestamptz := to_timestamp(253370764800);
 begin
     if p_plan_version is null and p_offsets_us is null and p_circuit_us is null and p_deadline is null then
-        return case when not isfinite(p_due_at) then 'due_at: must be finite' end;  -- without an executor
+        return case when p_due_at not between v_first and v_last then 'due_at: must be in the years 1970 to 9998' end;
     end if;
     return case
         when p_plan_version <> 1 then 'plan_version: must be 1'
@@ -17,8 +20,8 @@ begin
         when p_plan_version is not null and p_offsets_us is null and p_deadline is null
             then 'plan_version: needs offsets or a deadline'
         when (p_offsets_us is null) <> (p_circuit_us is null) then 'circuit_us: must be given with offsets, and only then'
-        when not isfinite(p_deadline) then 'deadline: must be finite'
-        when not isfinite(p_due_at) then 'due_at: must be finite'
+        when p_deadline not between v_first and v_last then 'deadline: must be in the years 1970 to 9998'
+        when p_due_at not between v_first and v_last then 'due_at: must be in the years 1970 to 9998'
         when p_due_at >= p_deadline then 'due_at: must be before the deadline'
         when p_offsets_us is null then null
         when p_due_at is not null then 'due_at: a plan begins with its acceptance'
