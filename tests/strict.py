@@ -23,8 +23,8 @@ from tests.stores import Store
 # The directories whose tests meet a strict store and no other: `tests/conftest.py` holds them to it. A store of a single
 # role has its tests where servers are embedded: `tests/embedded`, `App.embedded()` and the demo.
 LIFECYCLE = ("acceptance", "app", "chaos", "cli", "demo", "drivers", "examples", "worker")
-# Files there that ask how a command speaks, and not what a login may, of a store of a single role.
-SINGLE_ROLE = ("cli/test_jobs.py", "cli/test_shell.py")
+# What asks how a program speaks, and not what a login may, of a store of a single role.
+SINGLE_ROLE = ("cli/test_shell.py",)
 TEMPLATE = "onecommit_strict"
 PASSWORD = "only-for-tests"
 MIGRATOR = "deploy"

@@ -27,7 +27,7 @@ class Seeds:
         """Ready jobs, or what the options make of them."""
 
         async def enqueue() -> list[int]:
-            async with App(self.database.dsn) as app:
+            async with App(self.database.observer_dsn) as app:
                 jobs = [await _job(app, queue).options(**options).enqueue(to=PAYLOAD)]
                 jobs += [
                     await _job(app, queue).options(**options).enqueue(to=PAYLOAD)
@@ -53,7 +53,7 @@ class Seeds:
         """Work whose provider never answered."""
 
         async def prepare() -> WorkView:
-            async with App(self.database.dsn) as app:
+            async with App(self.database.observer_dsn) as app:
                 return await suspend(app, define(app, safety))
 
         return asyncio.run(prepare())
@@ -62,7 +62,7 @@ class Seeds:
         """Work that no worker has looked at."""
 
         async def prepare() -> Any:
-            async with App(self.database.dsn) as app:
+            async with App(self.database.observer_dsn) as app:
                 accepted = await accept(define(app))
                 return await app.works.get(accepted.work_id)
 
@@ -87,7 +87,7 @@ def _job(app: App, queue: str) -> Any:
 
 
 async def _claim(database: Database, queue: str, *, fail: bool = False) -> None:
-    async with App(database.dsn) as app:
+    async with App(database.observer_dsn) as app:
         store = await app._stores.async_store()
         info = WorkerInfo(host="h", pid=1, version="0", queues=(queue,))
         worker = await store.run(register_worker(f"worker-of-{queue}", info, epoch=store.epoch))

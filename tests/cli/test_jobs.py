@@ -8,19 +8,21 @@ import pytest
 
 from tests.cli.conftest import Ended, Program
 from tests.cli.seeds import PAYLOAD, Seeds
-from tests.clusters import Database
+from tests.strict import StrictDatabase, database
 
+__all__ = ["database"]
 pytestmark = pytest.mark.pg
 
 WHY = ("--reason", "the provider is down")
 
 
 @pytest.fixture
-def run(program: Program, database: Database):
-    """The program with the owner's login; it never prints what only handlers read."""
+def run(program: Program, database: StrictDatabase):
+    """The program with an operator's login; it never prints what only handlers read."""
+    said_of = database.environment("operators")
 
     def invoke(*arguments: object) -> Ended:
-        ended = program(database.dsn, *arguments)
+        ended = program(said_of["ONECOMMIT_DSN"], *arguments, **said_of)
         assert PAYLOAD not in ended.said
         return ended
 
@@ -28,7 +30,7 @@ def run(program: Program, database: Database):
 
 
 @pytest.fixture
-def seeds(database: Database) -> Seeds:
+def seeds(database: StrictDatabase) -> Seeds:
     return Seeds(database)
 
 
@@ -43,7 +45,7 @@ def proposed(ended: Ended) -> list[str]:
     return line.removeprefix("next: onecommit ").replace("'...'", "why").split()
 
 
-def action_of(database: Database) -> tuple[str, str, str, str]:
+def action_of(database: StrictDatabase) -> tuple[str, str, str, str]:
     """The last thing that an operator did, as the store keeps it."""
     with database.connect() as owner:
         return owner.execute(
@@ -67,7 +69,7 @@ def test_a_ready_job_says_that_nobody_serves_its_queue(run, seeds: Seeds):
     ]
 
 
-def test_a_paused_queue_is_the_first_reason(run, seeds: Seeds, database: Database):
+def test_a_paused_queue_is_the_first_reason(run, seeds: Seeds, database: StrictDatabase):
     [job] = seeds.jobs()
     paused = run("queue", "pause", "email", *WHY)
     assert (paused.code, paused.out) == (0, "paused: email\n")
@@ -91,7 +93,7 @@ def test_scheduled_and_blocked_jobs_say_what_they_wait_for(run, seeds: Seeds):
     ]
 
 
-def test_a_running_job_is_cancelled_once(run, seeds: Seeds, database: Database):
+def test_a_running_job_is_cancelled_once(run, seeds: Seeds, database: StrictDatabase):
     """The command that `show` proposes works; a second one answers that it had ended, with exit code 3."""
     job = seeds.running()
     shown = run("job", "show", job)
