@@ -16,6 +16,31 @@ from tests.clusters import Cluster, Database
 
 PASSWORD = "only-for-tests"
 LONGEST_NAME = 63
+# Everything that has an owner or grants, with both.
+OBJECTS = """
+select 'schema', nspname, pg_get_userbyid(nspowner), array(select a::text from unnest(nspacl) a order by 1)
+from pg_namespace where nspname = 'onecommit'
+union all
+select c.relkind::text, c.relname, pg_get_userbyid(c.relowner), array(select a::text from unnest(c.relacl) a order by 1)
+from pg_class c where c.relnamespace = 'onecommit'::regnamespace
+union all
+select 'column', attrelid::regclass || '.' || attname, '', array(select a::text from unnest(attacl) a order by 1)
+from pg_attribute where attacl is not null and attrelid in (select oid from pg_class where relnamespace = 'onecommit'::regnamespace)
+union all
+select 'routine', p.oid::regprocedure::text, pg_get_userbyid(p.proowner), array(select a::text from unnest(p.proacl) a order by 1)
+from pg_proc p where p.pronamespace = 'onecommit'::regnamespace
+union all
+select 'type', t.typname, pg_get_userbyid(t.typowner), array(select a::text from unnest(t.typacl) a order by 1)
+from pg_type t where t.typnamespace = 'onecommit'::regnamespace
+union all
+select 'policy', polname || ' on ' || polrelid::regclass, '', polroles::regrole[]::text[] from pg_policy
+union all
+select 'default', defaclobjtype::text || coalesce(defaclnamespace, 0), pg_get_userbyid(defaclrole), array(select a::text from unnest(defaclacl) a order by 1)
+from pg_default_acl
+union all
+select 'member', roleid::regrole::text, member::regrole::text, '{}' from pg_auth_members
+order by 1, 2, 3
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +81,10 @@ class Provisioned:
         """A person's login, acting as the migrator from the start."""
         options = f"-c role={self.roles['migrator']}"
         return make_conninfo(self.login("migrator"), options=options)
+
+    def objects(self) -> list[tuple]:
+        """Owners and grants of everything in the schema, default privileges and memberships."""
+        return self.admin.execute(OBJECTS).fetchall()
 
     def apply(self, **options) -> schema.SchemaReport:
         return schema.apply(self.migrator_dsn, **options)

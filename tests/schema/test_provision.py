@@ -19,30 +19,6 @@ from tests.catalog.routines import capabilities
 from tests.clusters import Cluster, Database
 from tests.schema.provisioned import PASSWORD, Provisioned, roles_in, strict_store
 
-OBJECTS = """
-select 'schema', nspname, pg_get_userbyid(nspowner), array(select a::text from unnest(nspacl) a order by 1)
-from pg_namespace where nspname = 'onecommit'
-union all
-select c.relkind::text, c.relname, pg_get_userbyid(c.relowner), array(select a::text from unnest(c.relacl) a order by 1)
-from pg_class c where c.relnamespace = 'onecommit'::regnamespace
-union all
-select 'column', attrelid::regclass || '.' || attname, '', array(select a::text from unnest(attacl) a order by 1)
-from pg_attribute where attacl is not null and attrelid in (select oid from pg_class where relnamespace = 'onecommit'::regnamespace)
-union all
-select 'routine', p.oid::regprocedure::text, pg_get_userbyid(p.proowner), array(select a::text from unnest(p.proacl) a order by 1)
-from pg_proc p where p.pronamespace = 'onecommit'::regnamespace
-union all
-select 'type', t.typname, pg_get_userbyid(t.typowner), array(select a::text from unnest(t.typacl) a order by 1)
-from pg_type t where t.typnamespace = 'onecommit'::regnamespace
-union all
-select 'policy', polname || ' on ' || polrelid::regclass, '', polroles::regrole[]::text[] from pg_policy
-union all
-select 'default', defaclobjtype::text || coalesce(defaclnamespace, 0), pg_get_userbyid(defaclrole), array(select a::text from unnest(defaclacl) a order by 1)
-from pg_default_acl
-union all
-select 'member', roleid::regrole::text, member::regrole::text, '{}' from pg_auth_members
-order by 1, 2, 3
-"""
 OWNERS = """
 select distinct prosecdef, pg_get_userbyid(proowner) from pg_proc where pronamespace = 'onecommit'::regnamespace
 """
@@ -75,10 +51,6 @@ def empty(empty_database: Database) -> Iterator[Provisioned]:
     """Names of roles that are not there yet, and an empty database."""
     with roles_in(empty_database) as provisioned:
         yield provisioned
-
-
-def objects(store: Provisioned) -> list[tuple]:
-    return store.admin.execute(OBJECTS).fetchall()
 
 
 # --- the text
@@ -147,22 +119,22 @@ def test_the_command_prints_the_text_and_connects_to_nothing():
 @pytest.mark.pg
 def test_it_can_be_run_again(strict: Provisioned):
     """Owners, grants, policies, default privileges and memberships stay as they are."""
-    before = objects(strict)
+    before = strict.objects()
     strict.admin.execute(strict.text)
-    assert objects(strict) == before
+    assert strict.objects() == before
 
 
 @pytest.mark.pg
 def test_it_gives_way_to_a_migration_that_runs(strict: Provisioned):
     """And says so soon, with nothing done."""
-    before = objects(strict)
+    before = strict.objects()
     lock = migration_lock("onecommit")
     with psycopg.connect(strict.migrator_dsn, autocommit=True) as migrator:
         migrator.execute("select pg_advisory_lock(%s)", (lock.key[0],))
         with pytest.raises(psycopg.errors.LockNotAvailable):
             strict.admin.execute(strict.text)
         strict.admin.rollback()
-    assert objects(strict) == before
+    assert strict.objects() == before
 
 
 @pytest.mark.pg
@@ -231,13 +203,13 @@ def test_only_the_owner_itself_adds_lanes(strict: Provisioned):
 @pytest.mark.pg
 def test_an_upgrade_keeps_owners_and_grants(strict: Provisioned):
     """The migrator replaces every routine, and nothing has changed hands."""
-    before = objects(strict)
+    before = strict.objects()
     strict.admin.execute(
         "create or replace function onecommit.chapter_is_open(p_slot smallint) returns boolean"
         " language sql return false"
     )
     assert strict.apply(reinstall_routines=True).routines_installed
-    assert objects(strict) == before
+    assert strict.objects() == before
 
 
 @pytest.mark.pg
@@ -266,9 +238,9 @@ def test_a_new_version_works_before_its_roles_are_provisioned_and_is_bounded_aft
         store.apply(bundle=first)
         store.admin.execute(store.text)
         store.admin.execute(f"grant execute on function onecommit.mine() to {store.role('reader')}")
-        before = set(map(str, objects(store)))
+        before = set(map(str, store.objects()))
         store.apply(bundle=second)
-        assert before <= set(map(str, objects(store)))
+        assert before <= set(map(str, store.objects()))
         assert store.admin.execute(PUBLIC).fetchall() == []
         with psycopg.connect(store.login("reader"), autocommit=True) as reader:
             assert reader.execute("select onecommit.mine()").fetchone() == (0,)
@@ -303,9 +275,9 @@ def test_an_operator_who_is_no_superuser_can_run_it(empty: Provisioned):
         operator.execute(empty.text)
         empty.apply()
         operator.execute(empty.text)
-        before = objects(empty)
+        before = empty.objects()
         operator.execute(empty.text)
-        assert objects(empty) == before
+        assert empty.objects() == before
     assert {owner for _, owner in empty.admin.execute(OWNERS).fetchall()} == {
         empty.role("migrator"),
         empty.role("execution"),
@@ -336,9 +308,9 @@ def test_one_role_for_all_is_possible_and_is_called_not_strict(empty: Provisione
     assert "NOT STRICT" in text
     empty.admin.execute(text)
     empty.apply()
-    before = objects(empty)
+    before = empty.objects()
     empty.admin.execute(text)
-    assert objects(empty) == before
+    assert empty.objects() == before
     assert empty.admin.execute(OWNERS).fetchall() == [
         (False, empty.role("migrator")), (True, empty.role("migrator")),
     ]  # fmt: skip
