@@ -212,7 +212,7 @@ class FeatureDisabled(OnecommitError):
 
 
 class EpochFenced(OnecommitError):
-    """The runtime epoch passed is not the active one."""
+    """The store has fenced this process: its runtime epoch is not the active one or its package is older than the store accepts."""
 
     code = "OC004"
     remedy = (

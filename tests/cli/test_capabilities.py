@@ -77,6 +77,7 @@ def nothing(_: Seeds, __: Path) -> tuple[object, ...]:
 ARGUMENTS: dict[str, Callable[[Seeds, Path], tuple[object, ...]]] = {
     "migrate": nothing,
     "status": nothing,
+    "fence": lambda _, __: (*WHY, "--writer-min", 1, "--yes"),
     "epoch init": lambda _, __: WHY,
     "epoch rotate": lambda _, __: (*WHY, "--yes"),
     "lanes add": lambda _, __: ("--count", 1),

@@ -82,3 +82,11 @@ def test_the_packaged_files_keep_the_rules():
         for text in texts
     )
     assert {"store_metadata", "schema_migration", "routine_install"} <= bundle.tables(1)
+
+
+def test_a_breaking_migration_names_an_earlier_version(write_bundle):
+    """No package could pass a fence at a version that its own migration only makes."""
+    assert write_bundle("-- writer_min: 1\n" + INVOICE).migrations[1].writer_min == 1
+    assert write_bundle(INVOICE).migrations[1].writer_min is None
+    with pytest.raises(ValueError, match="earlier version"):
+        write_bundle("-- writer_min: 2\n" + INVOICE)

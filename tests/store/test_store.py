@@ -23,6 +23,7 @@ from onecommit.calls.views import get_job, list_queues
 from onecommit.calls.work_views import get_scope, get_work
 from onecommit.calls.workers import register_worker
 from onecommit.domain.settings import StoreSettings
+from onecommit.domain.store import SCHEMA_VERSION
 from onecommit.domain.worker import WorkerInfo
 from onecommit.errors import (
     EpochFenced,
@@ -38,7 +39,6 @@ from onecommit.errors import (
 from onecommit.schema import apply, packaged_bundle
 from onecommit.store import identity
 from onecommit.store.async_store import AsyncStore
-from onecommit.store.identity import SCHEMA_VERSION
 from onecommit.store.sync_store import SyncStore
 
 from tests.clusters import Database

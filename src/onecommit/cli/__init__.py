@@ -14,6 +14,7 @@ from onecommit.cli.dlq import dlq_commands
 from onecommit.cli.doctor import doctor
 from onecommit.cli.embedded import embedded_commands
 from onecommit.cli.epoch import epoch_commands
+from onecommit.cli.fence import fence
 from onecommit.cli.job import job_commands
 from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
@@ -60,6 +61,7 @@ app.command()(migrate)
 app.command()(status)
 app.command()(doctor)
 app.command()(provision)
+app.command()(fence)
 app.add_typer(epoch_commands, name="epoch")
 app.add_typer(lanes_commands, name="lanes")
 app.add_typer(job_commands, name="job")

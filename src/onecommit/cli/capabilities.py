@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, Needs] = {
     "status": READER,
     "doctor": (),
     "provision": (),
+    "fence": MIGRATOR,
     "epoch init": MIGRATOR,
     "epoch rotate": MIGRATOR,
     "lanes add": MIGRATOR,

@@ -41,6 +41,9 @@ def _as_text(report: manager.SchemaReport) -> str:
         "state": f"{report.state} ({report.reason})",
         "version": f"{report.installed_version or 'none'}, this package has {report.bundled_version}",
         "routines": f"of {report.routines_from}" if report.routines_from else "none",
+        "writers": f"from schema version {report.writer_min} on"
+        if report.writer_min
+        else "not known",
         "store id": report.store_id or "none",
         "epoch": report.active_epoch or "none: run `onecommit epoch init`",
         "caller-owned": "; ".join(map(_finalization, report.finalization)) or "no queue yet",

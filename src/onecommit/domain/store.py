@@ -5,6 +5,9 @@ from uuid import UUID
 
 from onecommit.domain.identity import Epoch
 
+SCHEMA_VERSION = 6
+"""The schema version whose functions this package calls."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
@@ -15,5 +18,6 @@ class StoreStatus:
     active_epoch: Epoch | None
     reader_min: int
     writer_min: int
+    """A package that knows only older schema versions is refused."""
     single_role: bool
     """Whoever asked has the rights of the schema's owner."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from onecommit.domain.identity import WorkerId
+from onecommit.domain.store import SCHEMA_VERSION
 from onecommit.domain.work import EXIT_CAPABILITY
 
 
@@ -23,6 +24,8 @@ class WorkerInfo:
     capabilities: tuple[str, ...] = ("caller_owned_v1", EXIT_CAPABILITY)
     connections: int | None = None
     """How many it may have open on the server at a time; None behind a pooler, which decides that."""
+    schema_version: int = SCHEMA_VERSION
+    """Below the store's `writer_min` it is refused."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

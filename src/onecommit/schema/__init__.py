@@ -1,8 +1,9 @@
-"""The schema manager: status, script, apply, epochs, lanes."""
+"""The schema manager: status, script, apply, epochs, the fence, lanes."""
 
 from onecommit.schema.apply import apply
 from onecommit.schema.bundle import Bundle, packaged_bundle, read_bundle
 from onecommit.schema.epochs import EpochReport, ensure_epoch, initialize_epoch, rotate_epoch
+from onecommit.schema.fence import FenceReport, fence_writers
 from onecommit.schema.grants import grants
 from onecommit.schema.lanes import add_lanes
 from onecommit.schema.lock import Patience
@@ -16,6 +17,7 @@ __all__ = [
     "DEFAULT_SCHEMA",
     "Bundle",
     "EpochReport",
+    "FenceReport",
     "Patience",
     "Profile",
     "SchemaReport",
@@ -24,6 +26,7 @@ __all__ = [
     "apply",
     "checked_schema_name",
     "ensure_epoch",
+    "fence_writers",
     "grants",
     "initialize_epoch",
     "packaged_bundle",

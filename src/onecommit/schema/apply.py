@@ -1,12 +1,14 @@
 """Bring a schema to this package's version."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from psycopg import Connection, errors
 
-from onecommit.schema.bundle import Bundle, packaged_bundle
+from onecommit.errors import SchemaError
+from onecommit.schema.bundle import Bundle, Migration, packaged_bundle
 from onecommit.schema.lock import (
     Patience,
     SessionLock,
@@ -87,7 +89,20 @@ class _Run:
             case _:
                 report.require_compatible()
         version = report.installed_version or 0
+        if report.active_epoch is not None:
+            self._require_fence(report.writer_min or 1, self._bundle.migrations[version:])
         return pending_steps(self._bundle, version, schema=self._schema, repeat_routines=True)
+
+    def _require_fence(self, writer_min: int, pending: Sequence[Migration]) -> None:
+        """Refuse all of them if one would break a package that the store still accepts."""
+        for migration in pending:
+            if migration.writer_min is not None and migration.writer_min > writer_min:
+                raise SchemaError(
+                    f"migration {migration.version:04} ({migration.name}) breaks packages that do not know schema"
+                    f" version {migration.writer_min}, and the store still accepts them; nothing was changed",
+                    remedy="Upgrade every process to the release that is installed, run `onecommit fence`, then migrate"
+                    " again.",
+                )
 
     def execute(self, step: Step) -> None:
         """Run one step in a transaction of its own.

@@ -20,6 +20,7 @@ _CREATE_ROUTINE = re.compile(
 )
 _BODY = re.compile(r"\bas\s+(\$\w*\$)(.*?)\1", re.DOTALL)
 _CREATE_TABLE = re.compile(r'^create (?:unlogged )?table "@schema@"\.(\w+)', re.MULTILINE)
+_WRITER_MIN = re.compile(r"^-- writer_min: (\d+)$", re.MULTILINE)
 _DROP_TABLE = re.compile(r'^drop table (?:if exists )?"@schema@"\.(\w+)', re.MULTILINE)
 
 
@@ -31,6 +32,8 @@ class Migration:
     name: str
     text: str
     sha256: str
+    writer_min: int | None = None
+    """It breaks packages that know only older schema versions; None: it breaks none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +118,18 @@ def _read_migration(file: Traversable) -> Migration:
     if parts is None:
         raise ValueError(f"migrations: {file.name} is not named like 0001_store.sql")
     content = file.read_bytes()
-    return Migration(
-        version=int(parts[1]), name=parts[2], text=content.decode(), sha256=_sha256(content)
+    text = content.decode()
+    declared = _WRITER_MIN.search(text)
+    migration = Migration(
+        version=int(parts[1]),
+        name=parts[2],
+        text=text,
+        sha256=_sha256(content),
+        writer_min=int(declared[1]) if declared else None,
     )
+    if migration.writer_min is not None and not 0 < migration.writer_min < migration.version:
+        raise ValueError(f"migrations: writer_min of {file.name} must be an earlier version")
+    return migration
 
 
 def _read_routines(directory: Traversable) -> tuple[Routine, ...]:

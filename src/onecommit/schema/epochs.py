@@ -11,7 +11,7 @@ from psycopg import Connection, errors, sql
 
 from onecommit.errors import EpochFenced, InvalidArgument, StoreMismatch
 from onecommit.schema.bundle import packaged_bundle
-from onecommit.schema.lock import Patience, schema_lock
+from onecommit.schema.lock import Patience, end_mutations
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
 from onecommit.schema.report import SchemaReport
 from onecommit.schema.session import owner_session
@@ -137,7 +137,7 @@ class _EpochSession:
         candidate: int | None,
         expected: int | None = None,
     ) -> int:
-        self._end_mutations()
+        end_mutations(self._connection, self._report.schema, self._patience)
         parameters = {
             "store_id": self._report.store_id,
             "candidate": self._next_candidate() if candidate is None else candidate,
@@ -150,12 +150,6 @@ class _EpochSession:
             row = self._connection.execute(call, parameters).fetchone()
         assert row is not None  # noqa: S101  a scalar function returns one row
         return int(row[0])
-
-    def _end_mutations(self) -> None:
-        """Wait for the mutations in flight; new ones wait until this session ends."""
-        lock = schema_lock(self._connection, self._report.schema)
-        if lock is not None:
-            lock.acquire(self._connection, self._patience)
 
     def _next_candidate(self) -> int:
         """Unix milliseconds on the database clock, but above every earlier epoch."""

@@ -38,7 +38,7 @@ class Installed:
     bodies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Per routine name the SHA-256 of each installed body; more than one means an overload."""
     writer_min: int | None = None
-    """The oldest schema version whose package may still write here; read only from a newer store."""
+    """A package that knows only older schema versions may not write here."""
     store_id: UUID | None = None
     active_epoch: int | None = None
     finalization: tuple[QueueFinalization, ...] = ()
@@ -49,13 +49,13 @@ class Installed:
         return max((applied.version for applied in self.history), default=None)
 
 
-def read_installed(connection: Connection, schema: str, *, known_version: int) -> Installed:
+def read_installed(connection: Connection, schema: str) -> Installed:
     """Read the catalog and the store's own tables; nothing is changed, nobody has to wait."""
     try:
         with connection.transaction():
             connection.execute("set transaction isolation level repeatable read, read only")
             connection.execute("set local search_path = pg_catalog, pg_temp")
-            return _Reader(connection, schema).read(known_version)
+            return _Reader(connection, schema).read()
     except (errors.UndefinedColumn, errors.WrongObjectType) as error:
         raise SchemaInconsistent(
             f'schema "{schema}" holds tables of our names that are not ours'
@@ -68,17 +68,16 @@ class _Reader:
         self._schema = schema
         self._relations = self._read_relations()
 
-    def read(self, known_version: int) -> Installed:
+    def read(self) -> Installed:
         history = self._read_history()
         bodies = self._read_bodies()
-        newer = bool(history) and history[-1].version > known_version
         return Installed(
             holds_objects=self._holds_objects(),
             tables=frozenset(name for name, kind in self._relations.items() if kind != "S"),
             history=history,
             routines=self._read_routine_install(),
             bodies=bodies,
-            writer_min=self._read_writer_min() if newer and "store_status" in bodies else None,
+            writer_min=self._read_writer_min() if "store_status" in bodies else None,
             store_id=self._read_store_id(),
             active_epoch=self._read_active_epoch(),
             finalization=self._read_finalization() if "finalization_status" in bodies else (),

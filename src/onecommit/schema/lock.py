@@ -144,6 +144,13 @@ def schema_lock(connection: Connection, schema: str) -> SessionLock | None:
     return SessionLock(name="schema lock", key=(row[0], 0)) if row else None
 
 
+def end_mutations(connection: Connection, schema: str, patience: Patience) -> None:
+    """Wait for the mutations in flight; new ones wait until this session ends."""
+    lock = schema_lock(connection, schema)
+    if lock is not None:
+        lock.acquire(connection, patience)
+
+
 def table_lock_holders(connection: Connection, schema: str) -> list[Holder]:
     """The other sessions that hold a lock on anything in the schema."""
     rows = connection.execute(

@@ -41,6 +41,8 @@ class SchemaReport:
     """The package version that installed the routines."""
     store_id: UUID | None
     active_epoch: int | None
+    writer_min: int | None = None
+    """A package that knows only older schema versions is refused; None: the store cannot say."""
     changed_routines: tuple[str, ...] = ()
     """Routines whose installed body is not the one that this package installed."""
     finalization: tuple[QueueFinalization, ...] = ()
@@ -90,6 +92,7 @@ def assess(bundle: Bundle, installed: Installed, *, schema: str) -> SchemaReport
         routines_from=installed.routines.package_version if installed.routines else None,
         store_id=installed.store_id,
         active_epoch=installed.active_epoch,
+        writer_min=installed.writer_min,
         changed_routines=changed,
         finalization=installed.finalization,
     )

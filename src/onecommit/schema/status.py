@@ -26,7 +26,7 @@ def status(
 
 def assess_connected(connection: Connection, bundle: Bundle, *, schema: str) -> SchemaReport:
     """The state of a schema, over an open connection."""
-    installed = read_installed(connection, schema, known_version=bundle.version)
+    installed = read_installed(connection, schema)
     return assess(bundle, installed, schema=schema)
 
 

@@ -22,6 +22,7 @@ def migration_step(bundle: Bundle, migration: Migration, *, schema: str) -> Step
     before = migration.version - 1
     parts = [
         _expect_history(bundle.migrations[:before]) if before else _CREATE_SCHEMA,
+        *([] if migration.writer_min is None else [_expect_fence(migration, migration.writer_min)]),
         migration.text.strip(),
         _record_migration(migration),
         _REVOKE_PUBLIC,
@@ -104,6 +105,20 @@ begin
 end $guard$;"""  # noqa: S608  hashes and numbers
 
 
+def _expect_fence(migration: Migration, writer_min: int) -> str:
+    """Nobody has ever written to a store without an epoch, so there it needs no fence."""
+    return f"""\
+do $guard$
+begin
+    if pg_sequence_last_value('"@schema@".epoch_fence'::regclass) = 0 then
+        update "@schema@".store_metadata set writer_min = greatest(writer_min, {writer_min});
+    elsif (select writer_min from "@schema@".store_metadata) < {writer_min} then
+        raise exception 'migration {migration.version:04} breaks packages that the store still accepts' using errcode = 'OC010',
+            hint = 'onecommit fence --writer-min {writer_min}';
+    end if;
+end $guard$;"""  # noqa: S608  numbers
+
+
 def _refuse_repetition(bundle: Bundle) -> str:
     return f"""\
 do $guard$
@@ -115,9 +130,11 @@ end $guard$;"""
 
 
 def _record_migration(migration: Migration) -> str:
+    needs = migration.writer_min
+    column, value = ("", "") if needs is None else (", writer_min", f", {needs}")
     return f"""\
-insert into "@schema@".schema_migration (version, name, sha256)
-values ({migration.version}, '{migration.name}', '{migration.sha256}');"""  # noqa: S608  from our files
+insert into "@schema@".schema_migration (version, name, sha256{column})
+values ({migration.version}, '{migration.name}', '{migration.sha256}'{value});"""  # noqa: S608  from our files
 
 
 def _record_routines(bundle: Bundle) -> str:

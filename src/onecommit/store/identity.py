@@ -6,11 +6,8 @@ from uuid import UUID
 
 from onecommit.domain.identity import Epoch
 from onecommit.domain.settings import StoreSettings
-from onecommit.domain.store import StoreStatus
+from onecommit.domain.store import SCHEMA_VERSION, StoreStatus
 from onecommit.errors import EpochFenced, SchemaTooNew, SchemaUpgradeRequired, StoreMismatch
-
-SCHEMA_VERSION = 5
-"""The schema version whose functions this package calls."""
 
 logger = logging.getLogger("onecommit")
 

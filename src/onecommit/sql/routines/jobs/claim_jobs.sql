@@ -33,7 +33,7 @@ begin
     -- rescue that has already looked.
     if pg_advisory_xact_lock("@schema@".lock_class('"@schema@".claim'), "@schema@".attempt_key(p_worker, p_request)) is null
         or pg_advisory_xact_lock_shared("@schema@".lock_class('"@schema@".worker'), hashint8(p_worker)) is null then
-        perform "@schema@".refuse_dead();     -- a worker that is null
+        perform "@schema@".refuse_ended(p_worker);     -- a worker that is null
     end if;
     -- A new statement: what the locks' last holders committed is visible from here on.
     select exists (select from "@schema@".claim c where c.worker = p_worker and c.request = p_request and c.seqs <> '{}'),
@@ -42,7 +42,7 @@ begin
     into v_again, v_paused, v_lanes
     from "@schema@".worker w where w.worker = p_worker and w.ended_at is null;
     if not found then
-        perform "@schema@".refuse_dead();
+        perform "@schema@".refuse_ended(p_worker);
     end if;
     -- After p_sleep = true, an enqueue into the queue notifies for ten seconds unless a woken worker passes false. Set before
     -- the look: a producer that read the mark earlier has drawn its number earlier, so the claim answers 'pending' and the

@@ -10,7 +10,7 @@ begin
     set heartbeat_at = "@schema@".store_now(), oldest_request = greatest(w.oldest_request, p_oldest_request)
     where w.worker = p_worker and w.ended_at is null;
     if not found then
-        perform "@schema@".refuse_dead();
+        perform "@schema@".refuse_ended(p_worker);
     end if;
     return query select c.* from "@schema@".recent_cancellations() c;
 end $$;
