@@ -800,3 +800,36 @@ async def test_a_rotated_epoch_ends_the_worker_and_names_what_it_could_not_recor
     assert (fenced.work, fenced.attempt) == (accepted.work_id, 1)
     assert fenced.digest == hashlib.sha256(b'"paid"').hexdigest()
     worker._failure = None  # the fixture stops it once more
+
+
+async def test_a_fenced_worker_ends_though_a_claim_waits_for_its_next_incarnation(
+    app: App, database: Database, worker_of: StartWorker
+):
+    """The registration is refused, so what waits for it would wait for ever."""
+    charge = define(app)
+
+    @charge.executor
+    async def run(invocation: WorkInvocation, payload: dict) -> str:
+        return "paid"
+
+    await accept(charge)
+    due = "update onecommit.dispatch set discover_at = clock_timestamp() + %s::interval"
+    with database.connect() as connection:
+        connection.execute(due, ("1 hour",))
+        worker = await worker_of()
+        parts = worker._machinery
+        connection.execute("select pg_advisory_lock(onecommit.schema_lock_class(), 0)")
+        worker._replace(parts.incarnation.worker)
+        connection.execute(due, ("0",))
+        parts.work.wake()
+        claims = parts.work._dispatcher._claims
+        await eventually(lambda: len(claims) > 0, what="a claim waits")
+        connection.execute("update onecommit.store_metadata set writer_min = 1000000")
+        try:
+            connection.execute("select pg_advisory_unlock(onecommit.schema_lock_class(), 0)")
+            with pytest.raises(EpochFenced, match="Upgrade the onecommit package"):
+                async with asyncio.timeout(PATIENCE):
+                    await worker.run()
+        finally:
+            connection.execute("update onecommit.store_metadata set writer_min = 1")
+    worker._failure = None  # the fixture stops it once more

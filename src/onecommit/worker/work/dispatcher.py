@@ -22,6 +22,7 @@ _AGAIN = 0.05
 GATHER = 0.005
 """Seconds in which slots become free together while Work flows, so that one claim fills several."""
 _LONGEST_REST = 1.0
+_CANCEL_SECONDS = 2.0
 _MARK_SECONDS = 5.0
 """How long a mark for notices is relied on; the store keeps it for ten."""
 
@@ -90,9 +91,14 @@ class WorkDispatcher:
             watcher.set()
         return await self._pause()
 
-    async def stop(self) -> None:
+    async def settle(self) -> None:
         """Wait for the claims that are on their way."""
         await self._claims.wait()
+
+    async def stop(self, *, timeout: float) -> None:
+        """The same for a while; what a cancelled claim may have got is free again when its lease runs out."""
+        if not await self._claims.wait(timeout=timeout):
+            await self._claims.cancel(timeout=_CANCEL_SECONDS)
 
     def _limit(self, contracts: Sequence[tuple[str, str]]) -> int:
         if self._hidden:

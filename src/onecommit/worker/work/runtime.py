@@ -89,7 +89,7 @@ class WorkRuntime:
         """Claim no more; what was claimed and has not begun is released."""
         self._runner.draining.set()
         await self._looks.stop(timeout=timeout)
-        await self._dispatcher.stop()
+        await self._dispatcher.stop(timeout=timeout)
 
     async def wait(self, *, timeout: float | None = None) -> bool:
         """Wait until nothing runs; false after `timeout`."""
@@ -110,7 +110,7 @@ class WorkRuntime:
             empty: asyncio.Event = self._dispatcher.watch()
             self.wake()
             await empty.wait()
-            await self._dispatcher.stop()
+            await self._dispatcher.settle()
             await self.wait()
         return self._runner.ended - before
 
