@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -29,3 +30,14 @@ def install(target: Path) -> Path:
     command += ["--no-compile", "--disable-pip-version-check", "--target", str(target), str(WHEEL)]
     subprocess.run(command, check=True)
     return target
+
+
+def capabilities() -> set[str]:
+    """The roles that the release knows."""
+    file = zipfile.Path(WHEEL) / "onecommit" / "sql" / "capabilities.toml"
+    manifest = tomllib.loads(file.read_text())
+    del manifest["tables"]
+    named = {
+        name for area in manifest.values() for entry in area.values() for name in entry["grants"]
+    }
+    return named - {"owner"}
