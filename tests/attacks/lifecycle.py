@@ -181,6 +181,10 @@ def epochs(engine: Engine, target: Target) -> None:
     with pytest.raises(psycopg.Error) as refused:
         engine.call("initialize_epoch", p_store_id=store_id, p_candidate=engine.epoch + 1, **BY)
     assert refused.value.sqlstate == "OC004"
+    [(ended,)] = engine.call(
+        "fence_writers", p_store_id=store_id, p_writer_min=1, p_force=False, **BY
+    )
+    assert ended == []
     following = engine.epoch + 1
     engine.call(
         "rotate_epoch", p_store_id=store_id, p_expected=engine.epoch, p_candidate=following, **BY
