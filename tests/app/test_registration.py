@@ -1,7 +1,7 @@
 """Registering handlers: mistakes are told at once, with the remedy."""
 
 import functools
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -181,6 +181,8 @@ def test_a_unique_rule_over_an_unknown_argument_is_found_before_the_first_job(ap
         ({"delay": timedelta(seconds=-1)}, "delay"),
         ({"delay": 5}, "delay"),
         ({"run_at": "tomorrow"}, "run_at"),
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, "run_at"),
+        ({"run_at": datetime.min.replace(tzinfo=UTC)}, "run_at"),
         ({"priority": 0}, "priority"),
         ({"max_attempts": 0}, "max_attempts"),
         ({"timeout": timedelta(0)}, "timeout"),

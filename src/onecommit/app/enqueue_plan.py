@@ -20,7 +20,8 @@ from onecommit.calls.literals import text_array
 from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.job import Enqueued, JobOptions, OnParentFailure
 from onecommit.domain.queue import checked_name
-from onecommit.domain.unique import Unique, microseconds
+from onecommit.domain.times import is_readable, microseconds
+from onecommit.domain.unique import Unique
 from onecommit.errors import InvalidArgument
 
 CHUNK = 5_000
@@ -77,6 +78,8 @@ class EnqueueOptions:
                 field="run_at",
                 remedy="Use datetime.now(UTC) + ...",
             )
+        if not is_readable(run_at):
+            raise InvalidArgument("`run_at` is not in the years 1970 to 9998", field="run_at")
 
     def _check_parent(self) -> None:
         after: object = self.after

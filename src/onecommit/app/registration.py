@@ -21,7 +21,8 @@ from onecommit.domain.payload import Payload, encode_result
 from onecommit.domain.queue import PRIORITIES, checked_name
 from onecommit.domain.retry import DEFAULT_RETRY, Retry
 from onecommit.domain.signature import arguments_of, check_shape, is_async
-from onecommit.domain.unique import Unique, microseconds
+from onecommit.domain.times import microseconds
+from onecommit.domain.unique import Unique
 from onecommit.errors import InvalidArgument, UsageError
 
 DEFAULT_PRIORITY = 2

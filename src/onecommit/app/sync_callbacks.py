@@ -14,7 +14,7 @@ from onecommit.domain.callback import CallbackAnswer, checked_callback_id
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
-from onecommit.domain.unique import microseconds
+from onecommit.domain.times import microseconds
 from onecommit.drivers.driver import SyncDriver
 from onecommit.errors import InvalidArgument
 from onecommit.store.sync_store import SyncStoreTransaction

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from onecommit.domain.identity import JobId, RunLease
-from onecommit.domain.unique import microseconds
+from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
 LONGEST_TIMEOUT = timedelta(days=366)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from onecommit.domain.unique import microseconds
+from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
 LONGEST_DELAY = timedelta(hours=24)

@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from onecommit.domain.job import UniqueKey
+from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
-LONGEST_DURATION = timedelta(days=36_525)
-"""A century: what the store takes for a delay or a time limit."""
 _canonical = msgspec.json.Encoder(order="deterministic")
 
 
@@ -47,16 +46,3 @@ class Unique:
         named = {name: arguments[name] for name in self.by or arguments}
         digest = hashlib.sha256(_canonical.encode([queue, kind, named])).hexdigest()
         return UniqueKey(key=digest, window_us=microseconds(self.within, field="within"))
-
-
-def microseconds(duration: timedelta | None, *, field: str) -> int | None:
-    """A duration as SQL takes it, or an error that names the field."""
-    if duration is None:
-        return None
-    if not isinstance(duration, timedelta):
-        raise InvalidArgument(f"`{field}` is not a timedelta", field=field)
-    if duration < timedelta(0):
-        raise InvalidArgument(f"`{field}` is negative", field=field)
-    if duration > LONGEST_DURATION:
-        raise InvalidArgument(f"`{field}` is longer than 100 years", field=field)
-    return duration // timedelta(microseconds=1)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
+from onecommit.domain.times import is_readable
 from onecommit.errors import InvalidWork
 
 MOST_ATTEMPTS = 1_000
@@ -102,10 +103,6 @@ def duration_us(duration: object, *, field: str, zero: bool = False) -> int:
     return duration // _MICROSECOND
 
 
-_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-"""What every client can read back in every time zone."""
-
-
 def absolute_time(moment: object, *, field: str) -> datetime:
     """A due time or deadline in UTC, if it is one moment everywhere."""
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
@@ -115,7 +112,7 @@ def absolute_time(moment: object, *, field: str) -> datetime:
             remedy="Use an absolute time, the same one when the request is repeated.",
         )
     _check_fineness(getattr(moment, "nanosecond", 0), field=field)
-    if not _FIRST <= moment <= _LAST:
+    if not is_readable(moment):
         raise InvalidWork(f"`{field}` is not in the years 1970 to 9998", field=field)
     return moment.astimezone(UTC)
 

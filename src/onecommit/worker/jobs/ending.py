@@ -12,8 +12,8 @@ from onecommit.domain.closing import Finish
 from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.job import Outcome
 from onecommit.domain.outcome import Cancel, Complete, Discard, RetryAfter, Snooze, Unfinished
+from onecommit.domain.times import microseconds
 from onecommit.domain.token import FinalizationReceipt
-from onecommit.domain.unique import microseconds
 from onecommit.errors import DiscardError, ForgeryRefused, InvalidArgument, OnecommitError
 from onecommit.worker.jobs.kind import Kind
 
