@@ -203,7 +203,7 @@ def enable(deployed: Deployment) -> None:
 def contract_is_refused(deployed: Deployment) -> None:
     """As long as an older package may still work: nothing is changed, and the error says what to do."""
     unchanged = catalog(deployed.store.admin)
-    with pytest.raises(errors.SchemaError, match=r"0007.*onecommit fence"):
+    with pytest.raises(errors.SchemaError, match=r"0008.*onecommit fence"):
         deployed.store.apply(bundle=contracted(packaged_bundle()))
     assert catalog(deployed.store.admin) == unchanged
 
@@ -216,7 +216,7 @@ def fence(deployed: Deployment) -> None:
     assert "workers of an older package are alive: second" in refused.stderr
     assert deployed.value("select writer_min from onecommit.store_metadata") == 1
     forced = deployed.done(NEW, *arguments, "--force")
-    assert "writers from schema version 6 on" in forced
+    assert "writers from schema version 7 on" in forced
     assert "ended: second" in forced
     sound(deployed)
 
@@ -234,7 +234,7 @@ def contract(deployed: Deployment) -> None:
     before = granted(deployed)
     following = contracted(packaged_bundle())
     report = deployed.store.apply(bundle=following)
-    assert report.applied_versions == (7,)
+    assert report.applied_versions == (8,)
     assert granted(deployed) == before
     assert "nothing to do" in deployed.done(NEW, "migrate")
     sound_but_for(

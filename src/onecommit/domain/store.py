@@ -5,7 +5,7 @@ from uuid import UUID
 
 from onecommit.domain.identity import Epoch
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The schema version whose functions this package calls."""
 
 
