@@ -12,7 +12,7 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
             subject=f"queue {queue.queue}",
             problem=f"has {queue.dead} dead letters, from {queue.first_at:%Y-%m-%d %H:%M} to"
             f" {queue.last_at:%Y-%m-%d %H:%M %Z}",
-            remedy="Retry or purge them when their cause is known (docs/how-to/operate.md).",
+            remedy="`onecommit dlq list` names them; retry or purge them when their cause is known.",
             severity=Severity.INFORMATION,
         )
     for work in vitals.work:
