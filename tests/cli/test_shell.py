@@ -25,6 +25,7 @@ ON_A_STORE = [name for name, needs in COMMANDS.items() if needs and name != "wor
 ARGUMENTS = {
     "epoch init": WHY,
     "epoch rotate": ("--expected", 1, *WHY, "--yes"),
+    "fence": (*WHY, "--yes"),
     "job show": (1,),
     "job cancel": (1, *WHY),
     "queue show": ("q",),
@@ -153,7 +154,7 @@ def test_every_command_on_a_store_takes_the_same_options():
     for command in ON_A_STORE:
         options = {option for path, option in listed if path == f"onecommit {command}"}
         assert {"--schema", "--dsn-file"} <= options, command
-        if command.split()[0] not in ("migrate", "epoch", "lanes"):
+        if command.split()[0] not in ("migrate", "epoch", "lanes", "fence"):
             assert "--json" in options, command
         if "--reason" in options:
             assert "--actor" in options, command

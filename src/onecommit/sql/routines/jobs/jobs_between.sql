@@ -7,6 +7,11 @@ language sql stable as $$
     with lanes as materialized (
         select l.lane, l.queue, s.frontier, s.old_holes + s.new_holes as holes
         from "@schema@".lane l cross join lateral "@schema@".lane_state(l.lane) s where l.queue is not null
+    ),
+    -- By their ids alone, before any join: by its lane a row is found among all of the ring.
+    newest as not materialized (
+        select r.slot, r.lane, r.seq, r.job_id, r.kind, r.options from "@schema@".ready r
+        where r.job_id >= p_from and r.job_id < p_before offset 0
     )
     select distinct n.job_id from (
         select s.job_id, s.queue, s.kind from "@schema@".scheduled s where coalesce(p_state, 'scheduled') = 'scheduled'
@@ -18,7 +23,7 @@ language sql stable as $$
         select l.job_id, l.queue, l.kind from "@schema@".lease l where coalesce(p_state, 'running') in ('running', 'waiting')
         union all
         select r.job_id, coalesce(l.queue, r.options #>> '{_place,queue}'), r.kind
-        from "@schema@".ready r
+        from newest r
         join "@schema@".lane l on l.lane = r.lane
         left join lateral (
             select c.outcome from "@schema@".completion c
@@ -29,7 +34,7 @@ language sql stable as $$
                    else c.outcome = 'completed' end
         union all
         select r.job_id, l.queue, r.kind
-        from "@schema@".ready r join lanes l on l.lane = r.lane
+        from newest r join lanes l on l.lane = r.lane
         where p_state = 'ready' and (r.seq > l.frontier or r.seq <@ l.holes)
           and not exists (
             select from "@schema@".completion c where c.slot = r.slot and c.lane = r.lane and c.seq = r.seq offset 0)
