@@ -15,6 +15,7 @@ from onecommit.cli.database import (
     read_dsn,
     shown_progress,
 )
+from onecommit.cli.operating import ReasonOption, YesOption, confirm
 
 WriterMinOption = Annotated[
     int | None,
@@ -27,8 +28,6 @@ WriterMinOption = Annotated[
 ForceOption = Annotated[
     bool, typer.Option("--force", help="End older workers that are alive; their jobs are rescued.")
 ]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 def fence(
@@ -46,7 +45,7 @@ def fence(
     """Refuse every process of an older package from now on; workers of one that are alive prevent it."""
     if not yes:
         wanted = "the installed schema version" if writer_min is None else f"version {writer_min}"
-        typer.confirm(f"Refuse every process whose package does not know {wanted}?", abort=True)
+        confirm(f"Refuse every process whose package does not know {wanted}?")
     with shown_progress():
         report = manager.fence_writers(
             read_dsn(dsn_file),
