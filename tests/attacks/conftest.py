@@ -4,15 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.intruders import Target
+from tests.attacks.intruders import Target, under_attack
 from tests.clusters import Cluster
-from tests.schema.provisioned import strict_store
 
 
 @pytest.fixture(scope="module")
 def target(postgres: Cluster) -> Iterator[Target]:
-    """The store under attack; what a test leaves behind is the next one's."""
-    with strict_store(postgres) as store:
-        target = Target(store=store, major=postgres.major)
+    """The store under attack."""
+    with under_attack(postgres) as target:
         yield target
-        target.close()

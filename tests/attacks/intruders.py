@@ -1,13 +1,16 @@
 """The store under attack: sessions of its logins, and everything in it as rows, to see whether an attack changed something."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
+from tests.clusters import Cluster
 from tests.engine import Engine
-from tests.schema.provisioned import Provisioned
+from tests.schema.provisioned import Provisioned, strict_store
 
 JOBS = ("producer", "executor", "maintenance", "finalizer", "callback_ingress", "operator")
 WORK = ("work_acceptor", "work_dispatcher", "work_runtime", "work_operator", "work_retention")
@@ -74,3 +77,12 @@ class Target:
     def close(self) -> None:
         for connection in self._open:
             connection.close()
+
+
+@contextmanager
+def under_attack(cluster: Cluster) -> Iterator[Target]:
+    """A new strict store; what a test leaves behind is the next one's."""
+    with strict_store(cluster) as store:
+        target = Target(store=store, major=cluster.major)
+        yield target
+        target.close()

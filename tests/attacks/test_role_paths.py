@@ -6,12 +6,12 @@ from itertools import product
 import psycopg
 import pytest
 
-from tests.attacks.intruders import Target
+from tests.attacks.intruders import Target, under_attack
 from tests.catalog import routines
 from tests.catalog.test_strict_profile import CALLS, REFUSED, STATEMENTS, refused
 from tests.clusters import Cluster
 from tests.doctor.examinations import patient, told
-from tests.schema.provisioned import PASSWORD, strict_store
+from tests.schema.provisioned import PASSWORD
 
 pytestmark = pytest.mark.pg
 
@@ -53,10 +53,8 @@ from unnest(array['app{k}', 'two{k}', 'one{k}', '{owner}']::name[]) r
 @pytest.fixture(scope="module")
 def target(gate_postgres: Cluster) -> Iterator[Target]:
     """On 16 as well, where memberships got their options."""
-    with strict_store(gate_postgres) as store:
-        target = Target(store=store, major=gate_postgres.major)
+    with under_attack(gate_postgres) as target:
         yield target
-        target.close()
 
 
 def options(major: int) -> list[str]:

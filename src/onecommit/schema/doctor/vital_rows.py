@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +102,6 @@ class LaneRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRow:
-    """A row of list_workers()."""
-
-    worker: int
-    name: str
-    info: Any
-    epoch: int
-    started_at: datetime
-    heartbeat_at: datetime
-    ended_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterRow:
     """A row of dead_letter_counts()."""
 
@@ -131,11 +117,3 @@ class WorkRow:
 
     state: str
     items: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetRow:
-    """The answer of connection_budget()."""
-
-    usable: int
-    free: int

@@ -10,11 +10,12 @@ from typing import Any, LiteralString, TypeVar
 from psycopg import Connection, errors, sql
 from psycopg.rows import dict_row
 
+from onecommit.domain.connections import ConnectionBudget
+from onecommit.domain.worker import WorkerView
 from onecommit.errors import OnecommitError
 from onecommit.schema.doctor import vital_queries as queries
 from onecommit.schema.doctor.catalog import PATIENCE
 from onecommit.schema.doctor.vital_rows import (
-    BudgetRow,
     ConnectionRow,
     DeadLetterRow,
     HealthRow,
@@ -23,7 +24,6 @@ from onecommit.schema.doctor.vital_rows import (
     LockRow,
     PinRow,
     SessionRow,
-    WorkerRow,
     WorkRow,
 )
 from onecommit.schema.session import is_pooled
@@ -48,10 +48,10 @@ class Vitals:
     pins: tuple[PinRow, ...]
     lanes: tuple[LaneRow, ...]
     """A number that waits is one that waited for a second."""
-    workers: tuple[WorkerRow, ...]
+    workers: tuple[WorkerView, ...]
     dead_letters: tuple[DeadLetterRow, ...]
     work: tuple[WorkRow, ...]
-    budget: BudgetRow | None
+    budget: ConnectionBudget | None
     epoch: int | None
     unseen: tuple[tuple[str, str], ...]
     """What could not be looked at, and why."""
@@ -105,10 +105,10 @@ class _Reader:
             health=_only(self._ask(HealthRow, "store_health")),
             pins=self._ask(PinRow, "chapter_pins"),
             lanes=lanes,
-            workers=self._ask(WorkerRow, "list_workers"),
+            workers=self._ask(WorkerView, "list_workers"),
             dead_letters=self._ask(DeadLetterRow, "dead_letter_counts"),
             work=self._ask(WorkRow, "work_counts"),
-            budget=_only(self._ask(BudgetRow, "connection_budget")),
+            budget=_only(self._ask(ConnectionBudget, "connection_budget")),
             epoch=self._epoch(),
             unseen=(),
         )

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from onecommit.domain.worker import WorkerView
 from onecommit.schema.doctor.finding import Finding, Severity, VitalCheck
-from onecommit.schema.doctor.vital_rows import WorkerRow
 from onecommit.schema.doctor.vitals import Vitals
 
 _TENTH = 10
@@ -29,7 +29,7 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
         )
 
 
-def _connections(worker: WorkerRow) -> int:
+def _connections(worker: WorkerView) -> int:
     """As it says of itself; others than ours may say nothing."""
     said = worker.info.get("connections") if worker.ended_at is None else None
     return said if isinstance(said, int) else 0

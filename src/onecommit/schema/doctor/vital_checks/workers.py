@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from onecommit.domain.worker import WorkerView
 from onecommit.schema.doctor.finding import Finding, Severity, VitalCheck
-from onecommit.schema.doctor.vital_rows import WorkerRow
 from onecommit.schema.doctor.vitals import Vitals, spoken
 
 SILENT = timedelta(minutes=2)
@@ -25,7 +25,7 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
             )
 
 
-def _problem(worker: WorkerRow, now: datetime, epoch: int | None) -> str | None:
+def _problem(worker: WorkerView, now: datetime, epoch: int | None) -> str | None:
     if worker.ended_at is not None:
         since = now - worker.ended_at
         late = since >= SILENT
