@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import psycopg
 import pytest
 
-from onecommit.embedded import EmbeddedPostgres
+from onecommit.embedded import EmbeddedPostgres, StopMode
 
 from tests.template import install_schema
 
@@ -39,6 +40,16 @@ class Database:
     def observer_dsn(self) -> str:
         """The test's own way in, as superuser."""
         return self.cluster.server.dsn(self.name)
+
+
+class SharedPostgres(EmbeddedPostgres):
+    """A server whose connections other tests keep: a test that restarts or kills one starts its own."""
+
+    def restart(self, _mode: StopMode = "immediate") -> NoReturn:
+        raise AssertionError("other tests are connected to this server: start your own to restart")
+
+    def kill(self) -> NoReturn:
+        raise AssertionError("other tests are connected to this server: start your own to kill")
 
 
 @dataclass(kw_only=True)
@@ -74,7 +85,6 @@ class Cluster:
             self._execute(f"drop database {name} with (force)")
 
     def _execute(self, statement: str) -> None:
-        """Connect anew each time, because a test may have restarted the server."""
         with psycopg.connect(self.server.dsn(), autocommit=True) as connection:
             connection.execute(statement)
 
@@ -88,7 +98,7 @@ class Clusters:
     def get(self, major: int) -> Cluster:
         """The running server of a major."""
         if major not in self._started:
-            server = EmbeddedPostgres(bin_dir=binaries(major)).start()
+            server = SharedPostgres(bin_dir=binaries(major)).start()
             self._started[major] = Cluster(major=major, server=server)
         return self._started[major]
 

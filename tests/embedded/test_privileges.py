@@ -16,6 +16,8 @@ from onecommit.embedded import EmbeddedPostgres, binaries
 from onecommit.embedded.account import ServerAccount
 from onecommit.embedded.binaries import Binaries
 
+from tests.clusters import MAJORS
+from tests.clusters import binaries as programs_of
 from tests.embedded.processes import server_processes
 from tests.embedded.snapshots import snapshot
 
@@ -48,12 +50,13 @@ def test_root_runs_the_server_as_an_unprivileged_user(postgres):
     assert users == {pwd.getpwnam("nobody").pw_uid}
 
 
-def test_the_server_does_not_inherit_the_callers_secrets(postgres, monkeypatch):
+@pytest.mark.parametrize("major", MAJORS)
+def test_the_server_does_not_inherit_the_callers_secrets(major, monkeypatch):
     """Anybody with SQL superuser rights could read the environment of the server's processes."""
     monkeypatch.setenv("ONECOMMIT_DSN", "postgresql://me:sesame@example.org/prod")
     monkeypatch.setenv("PGPORT", "1")
-    postgres.server.restart()
-    environment = Path(f"/proc/{postgres.server.server.pid}/environ").read_bytes()
+    with EmbeddedPostgres(bin_dir=programs_of(major)) as server:
+        environment = Path(f"/proc/{server.server.pid}/environ").read_bytes()
     assert b"LC_ALL=C" in environment
     assert b"sesame" not in environment
     assert b"PGPORT" not in environment
