@@ -17,7 +17,7 @@ from onecommit import (
     Transition,
     Unique,
 )
-from onecommit.app.registration import JobDefinition
+from onecommit.app.job_definition import JobDefinition
 from onecommit.errors import UsageError
 
 

@@ -12,13 +12,9 @@ from onecommit.app.async_works import AsyncScopes, AsyncWorks
 from onecommit.app.authorization import AsyncAuthorization, Authorization, SyncAuthorization
 from onecommit.app.callbacks import Callbacks
 from onecommit.app.decorators import CallerOwnedJobDecorator, JobDecorator
+from onecommit.app.job_definition import DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, JobDefinition
 from onecommit.app.observers import Observer, Observers
-from onecommit.app.registration import (
-    DEFAULT_MAX_ATTEMPTS,
-    DEFAULT_PRIORITY,
-    JobDefinition,
-    Registry,
-)
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_callbacks import SyncCallbacks
 from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers

@@ -10,7 +10,8 @@ from onecommit.app.context import (
     SyncJobContext,
 )
 from onecommit.app.job import Job
-from onecommit.app.registration import JobDefinition, Registry
+from onecommit.app.job_definition import JobDefinition
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.domain.outcome import Unfinished
 from onecommit.domain.token import FinalizationReceipt

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from onecommit.app.registration import (
+from onecommit.app.job_definition import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_PRIORITY,
     JobDefinition,

@@ -1,11 +1,12 @@
-"""Follow-up functions: registered with a kind, asked when one of its attempts ends."""
+"""Asking follow-up functions when an attempt ends, and what they may answer."""
 
-import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
+from onecommit.app.job_definition import JobDefinition
+from onecommit.app.registration import Registry
 from onecommit.calls.follow_ups import ClosedJob
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.follow_up import (
@@ -16,48 +17,12 @@ from onecommit.domain.follow_up import (
 )
 from onecommit.errors import InvalidArgument, LanesExhausted, UsageError
 
-if TYPE_CHECKING:
-    from onecommit.app.registration import JobDefinition, Registry
-
 REFUSALS = (InvalidArgument, LanesExhausted)
 """What the store says of follow-ups that it does not take."""
 
-Functions = Mapping[Transition, Sequence[FollowUpFunction]]
-
-
-class FollowUpFunctions:
-    """The functions of every kind, whether or not the kind is registered yet."""
-
-    def __init__(self) -> None:
-        self._functions: dict[str, dict[Transition, list[FollowUpFunction]]] = {}
-
-    @property
-    def kinds(self) -> set[str]:
-        """The kinds that have any."""
-        return set(self._functions)
-
-    def add(self, kind: str, transition: Transition, function: FollowUpFunction) -> None:
-        """Ask the function at this transition of the kind, after those that were added before."""
-        if inspect.iscoroutinefunction(function) or not callable(function):
-            raise UsageError(
-                f"a follow-up function of {kind} is not a plain function",
-                remedy="Write it with `def`: it decides what follows, handlers do the work.",
-            )
-        at = self._functions.setdefault(kind, {})
-        at.setdefault(Transition(transition), []).append(function)
-
-    def of(self, kind: str) -> Functions:
-        """The functions of one kind."""
-        return self._functions.get(kind, {})
-
-    def check(self, definition: "JobDefinition") -> None:
-        """Refuse what the kind cannot have."""
-        if definition.caller_owned and Transition.COMPLETED in self.of(definition.kind):
-            raise cannot_follow_completion(definition.kind)
-
 
 def ask(
-    functions: Iterable[FollowUpFunction], about: JobTransition, *, registry: "Registry"
+    functions: Iterable[FollowUpFunction], about: JobTransition, *, registry: Registry
 ) -> tuple[FollowUp, ...]:
     """What follows. Raises whatever a function raises, and UsageError for what is no follow-up."""
     return tuple(
@@ -67,7 +32,7 @@ def ask(
     )
 
 
-def checked(found: object, *, registry: "Registry") -> list[FollowUp]:
+def checked(found: object, *, registry: Registry) -> list[FollowUp]:
     """The follow-ups in what a function or a handler gave, of kinds of this App."""
     match found:
         case None:
@@ -95,7 +60,7 @@ def told_of(
     job: Attempt | ClosedJob,
     transition: Transition,
     *,
-    definition: "JobDefinition",
+    definition: JobDefinition,
     result: object = None,
     code: str | None = None,
 ) -> JobTransition:
@@ -113,7 +78,7 @@ def told_of(
     )
 
 
-def _arguments_of(definition: "JobDefinition", args: str) -> Mapping[str, Any]:
+def _arguments_of(definition: JobDefinition, args: str) -> Mapping[str, Any]:
     """The arguments of a job as its handler gets them; the JSON values if they do not fit it."""
     payload = definition.payload
     try:
@@ -127,15 +92,6 @@ def result_in(detail: str | None) -> Any:
     """The result in what the store keeps about a completed job."""
     kept = None if detail is None else msgspec.json.decode(detail)
     return kept.get("result") if isinstance(kept, dict) else None
-
-
-def cannot_follow_completion(kind: str) -> UsageError:
-    """Why a caller-owned kind has no follow-up functions on completed."""
-    return UsageError(
-        f"{kind} is caller-owned: its completion commits in the handler's own transaction, where no "
-        "follow-up function can run",
-        remedy="Enqueue in that transaction: await audit.in_tx(connection).enqueue(...).",
-    )
 
 
 def _no_follow_up(found: object) -> UsageError:

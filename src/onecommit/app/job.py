@@ -6,7 +6,8 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from onecommit.app.async_producer import AsyncProducer
 from onecommit.app.enqueue_plan import EnqueueOptions, EnqueuePlan
-from onecommit.app.registration import JobDefinition, Registry
+from onecommit.app.job_definition import JobDefinition
+from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_producer import SyncProducer
 from onecommit.domain.follow_up import FollowUp, FollowUpFunction, Transition

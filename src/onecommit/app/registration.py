@@ -1,98 +1,45 @@
-"""The jobs that an application knows."""
+"""The jobs that an application knows, and the follow-up functions of their kinds."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cached_property
-from typing import Any
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 
-from onecommit.app.context import (
-    AttemptPort,
-    CallerOwnedJobContext,
-    JobContext,
-    SyncCallerOwnedJobContext,
-    SyncJobContext,
-)
-from onecommit.app.follow_ups import FollowUpFunctions, cannot_follow_completion
+from onecommit.app.job_definition import JobDefinition
 from onecommit.app.work_registry import WorkRegistry
-from onecommit.domain.attempt import Attempt
 from onecommit.domain.follow_up import FollowUpFunction, Transition
-from onecommit.domain.payload import Payload, encode_result
-from onecommit.domain.queue import PRIORITIES, checked_name
-from onecommit.domain.retry import DEFAULT_RETRY, Retry
-from onecommit.domain.signature import arguments_of, check_shape, is_async
-from onecommit.domain.times import microseconds
-from onecommit.domain.unique import Unique
-from onecommit.errors import InvalidArgument, UsageError
+from onecommit.errors import UsageError
 
-DEFAULT_PRIORITY = 2
-DEFAULT_MAX_ATTEMPTS = 20
-MOST_ATTEMPTS = 32_767
-
-AnyContext = JobContext | SyncJobContext | CallerOwnedJobContext | SyncCallerOwnedJobContext
+Functions = Mapping[Transition, Sequence[FollowUpFunction]]
 
 
-# No slots: cached properties live in the instance.
-@dataclass(frozen=True, kw_only=True)
-class JobDefinition:
-    """One kind of job: its handler, and what holds for every job of the kind."""
+class FollowUpFunctions:
+    """The functions of every kind, whether or not the kind is registered yet."""
 
-    kind: str
-    queue: str
-    handler: Callable[..., Any]
-    caller_owned: bool
-    priority: int = DEFAULT_PRIORITY
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    timeout: timedelta | None = None
-    retry: Retry = DEFAULT_RETRY
-    unique: Unique | None = None
+    def __init__(self) -> None:
+        self._functions: dict[str, dict[Transition, list[FollowUpFunction]]] = {}
 
-    def __post_init__(self) -> None:
-        checked_name(self.kind, field="name")
-        checked_name(self.queue, field="queue")
-        check_bounds(
-            priority=self.priority,
-            max_attempts=self.max_attempts,
-            timeout=self.timeout,
-            unique=self.unique,
-        )
-        if not isinstance(self.retry, Retry):
-            raise InvalidArgument("`retry` is not a Retry", field="retry")
-        check_shape(self.handler)
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds that have any."""
+        return set(self._functions)
 
-    @cached_property
-    def is_async(self) -> bool:
-        """Whether the handler is awaited; a plain function runs in a thread."""
-        return is_async(self.handler)
-
-    @cached_property
-    def payload(self) -> Payload:
-        """How the arguments travel; the annotations are resolved at first use."""
-        payload = Payload(arguments_of(self.handler))
-        unknown = set(self.unique.by if self.unique else ()) - set(payload.names)
-        if unknown:
-            raise InvalidArgument(
-                f"`unique` of {self.kind} names {', '.join(sorted(unknown))}, which it does not take",
-                field="unique",
+    def add(self, kind: str, transition: Transition, function: FollowUpFunction) -> None:
+        """Ask the function at this transition of the kind, after those that were added before."""
+        if inspect.iscoroutinefunction(function) or not callable(function):
+            raise UsageError(
+                f"a follow-up function of {kind} is not a plain function",
+                remedy="Write it with `def`: it decides what follows, handlers do the work.",
             )
-        return payload
+        at = self._functions.setdefault(kind, {})
+        at.setdefault(Transition(transition), []).append(function)
 
-    def context(
-        self, attempt: Attempt, port: AttemptPort, *, deadline: datetime | None = None
-    ) -> AnyContext:
-        """The first argument of the handler for this attempt."""
-        return self.context_type(attempt, port, deadline=deadline)
+    def of(self, kind: str) -> Functions:
+        """The functions of one kind."""
+        return self._functions.get(kind, {})
 
-    def result_text(self, result: Any) -> str | None:
-        """The JSON text of what the handler returned."""
-        return encode_result(result)
-
-    @cached_property
-    def context_type(self) -> type[AnyContext]:
-        """What the first argument of the handler is."""
-        if self.caller_owned:
-            return CallerOwnedJobContext if self.is_async else SyncCallerOwnedJobContext
-        return JobContext if self.is_async else SyncJobContext
+    def check(self, definition: JobDefinition) -> None:
+        """Refuse what the kind cannot have."""
+        if definition.caller_owned and Transition.COMPLETED in self.of(definition.kind):
+            raise _cannot_follow_completion(definition.kind)
 
 
 class Registry:
@@ -121,7 +68,7 @@ class Registry:
             and definition.caller_owned
             and transition is Transition.COMPLETED
         ):
-            raise cannot_follow_completion(kind)
+            raise _cannot_follow_completion(kind)
         self.follow_ups.add(kind, transition, function)
 
     def get(self, kind: str) -> JobDefinition | None:
@@ -152,27 +99,10 @@ class Registry:
             )
 
 
-def check_bounds(
-    *,
-    priority: int | None,
-    max_attempts: int | None,
-    timeout: timedelta | None,
-    unique: Unique | None,
-) -> None:
-    """Raise for an option outside of what the store accepts, by its name."""
-    if priority is not None and not _is_whole(priority, within=PRIORITIES):
-        raise InvalidArgument("`priority` is not 1, 2, 3 or 4", field="priority")
-    if max_attempts is not None and not _is_whole(max_attempts, within=range(1, MOST_ATTEMPTS + 1)):
-        raise InvalidArgument(
-            f"`max_attempts` is not between 1 and {MOST_ATTEMPTS}", field="max_attempts"
-        )
-    if timeout is not None and not microseconds(timeout, field="timeout"):
-        raise InvalidArgument("`timeout` is zero", field="timeout")
-    if unique is not None and not isinstance(unique, Unique):
-        raise InvalidArgument(
-            "`unique` is not a Unique", field="unique", remedy='Write Unique(by=("to",)).'
-        )
-
-
-def _is_whole(number: object, *, within: range) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number in within
+def _cannot_follow_completion(kind: str) -> UsageError:
+    """Why a caller-owned kind has no follow-up functions on completed."""
+    return UsageError(
+        f"{kind} is caller-owned: its completion commits in the handler's own transaction, where no "
+        "follow-up function can run",
+        remedy="Enqueue in that transaction: await audit.in_tx(connection).enqueue(...).",
+    )

@@ -4,7 +4,8 @@
 from collections.abc import Callable, Sequence
 
 from onecommit.app.follow_ups import REFUSALS, ask, result_in, told_of
-from onecommit.app.registration import JobDefinition, Registry
+from onecommit.app.job_definition import JobDefinition
+from onecommit.app.registration import Registry
 from onecommit.calls.call import Call
 from onecommit.calls.follow_ups import (
     ClosedJob,

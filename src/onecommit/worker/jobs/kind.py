@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from onecommit.app.context import AttemptPort
-from onecommit.app.follow_ups import Functions
-from onecommit.app.registration import JobDefinition, Registry
+from onecommit.app.job_definition import JobDefinition
+from onecommit.app.registration import Functions, Registry
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.follow_up import Transition
 from onecommit.worker.threads import HandlerThreads
