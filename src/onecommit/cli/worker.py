@@ -14,6 +14,7 @@ import typer
 
 from onecommit.app.app import App
 from onecommit.cli.application import load_app
+from onecommit.cli.worker_log import LogFormat, LogFormatOption, say_refused, set_up
 from onecommit.errors import (
     EpochFenced,
     InvalidArgument,
@@ -126,6 +127,7 @@ class _Choices:
     shared_pool: int | None
     metrics_port: int | None
     metrics_host: str
+    log_format: LogFormat
     strict: bool
 
     def settings(self, app: App) -> WorkerSettings:
@@ -171,6 +173,7 @@ def worker(
     shared_pool: SharedPoolOption = None,
     metrics_port: MetricsPortOption = None,
     metrics_host: MetricsHostOption = "127.0.0.1",
+    log_format: LogFormatOption = LogFormat.TEXT,
     strict: StrictOption = False,
     supervised: SupervisedOption = False,
 ) -> None:
@@ -180,7 +183,7 @@ def worker(
     answer at the start, 78 if the schema, the store, the epoch or the metrics' port does not fit this
     process, or the store is not strict where that is asked for.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    set_up(log_format)
     choices = _Choices(
         queues=_named(queue, parse_queue, option="--queue"),
         work=_named(work, parse_work, option="--work"),
@@ -193,6 +196,7 @@ def worker(
         shared_pool=shared_pool,
         metrics_port=metrics_port,
         metrics_host=metrics_host,
+        log_format=log_format,
         strict=strict,
     )
     if processes > 1:
@@ -227,7 +231,7 @@ def _supervise(processes: int, choices: _Choices) -> int:
         try:
             check_metrics(choices.metrics_host, ports)
         except UsageError as error:
-            return _refused(error, EXIT_CONFIGURATION)
+            return _refused(error, choices, EXIT_CONFIGURATION)
         commands = [[*command, f"--metrics-port={port}"] for port in ports]
     return asyncio.run(Supervisor(commands, emit=log_event).run())
 
@@ -280,9 +284,9 @@ async def _work(app: App, choices: _Choices) -> int:
             await _drain_unless_stopped(worker)
         return 1 if await worker.run() else 0
     except (SchemaError, StoreMismatch, EpochFenced, UsageError) as error:
-        return _refused(error, EXIT_CONFIGURATION)
+        return _refused(error, choices, EXIT_CONFIGURATION)
     except StoreUnavailable as error:
-        return _refused(error, EXIT_UNAVAILABLE)
+        return _refused(error, choices, EXIT_UNAVAILABLE)
     finally:
         await app.close()
 
@@ -307,6 +311,6 @@ async def _drain_unless_stopped(worker: Worker) -> None:
         drain.cancel()
 
 
-def _refused(error: OnecommitError, code: int) -> int:
-    typer.echo(f"error: {error}", err=True)
+def _refused(error: OnecommitError, choices: _Choices, code: int) -> int:
+    say_refused(error, choices.log_format)
     return code
