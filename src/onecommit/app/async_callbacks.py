@@ -9,13 +9,13 @@ from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
+from onecommit.domain.arguments import checked_text
 from onecommit.domain.callback import CallbackAnswer, checked_callback_id
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
 from onecommit.domain.times import microseconds
 from onecommit.drivers.driver import AsyncDriver
-from onecommit.errors import InvalidArgument
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
@@ -55,7 +55,7 @@ class AsyncCallbacks:
     async def fail(self, callback_id: str | UUID, *, reason: str) -> CallbackAnswer:
         """Send the job to the dead letters with code `callback_failed`; its handler is stopped."""
         callback = checked_callback_id(callback_id)
-        reason = _checked_reason(reason)
+        reason = checked_text(reason, field="reason")
         epoch = await self._epoch()
         call = calls.fail_external(callback, reason=reason, epoch=epoch)
         return await self._end(callback, call, epoch=epoch)
@@ -66,7 +66,7 @@ class AsyncCallbacks:
         """End the attempt as failed; it is tried again after the delay while attempts are left."""
         callback = checked_callback_id(callback_id)
         delay_us = microseconds(delay, field="delay") or 0
-        reason = _checked_reason(reason)
+        reason = checked_text(reason, field="reason")
         epoch = await self._epoch()
         call = calls.retry_external(callback, delay_us=delay_us, reason=reason, epoch=epoch)
         return await self._end(callback, call, epoch=epoch)
@@ -106,9 +106,3 @@ class AsyncCallbacks:
         if self._driver is not None:
             return await self._driver.run(call)
         return await (await self._stores.async_store()).run(call)
-
-
-def _checked_reason(reason: object) -> str:
-    if not isinstance(reason, str) or "\0" in reason:
-        raise InvalidArgument("`reason` is not text without NUL", field="reason")
-    return reason

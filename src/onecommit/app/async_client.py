@@ -7,6 +7,7 @@ from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
+from onecommit.domain.arguments import checked_number
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
@@ -44,7 +45,9 @@ class AsyncJobs:
 
     async def cancel(self, job_id: int, *, actor: str, reason: str) -> JobResult:
         """End a job that has not finished; a running attempt is told to stop and cannot complete."""
-        results = await self.cancel_many([job_id], actor=actor, reason=reason)
+        results = await self.cancel_many(
+            [checked_number(job_id, field="job_id")], actor=actor, reason=reason
+        )
         return results[JobId(job_id)]
 
     async def cancel_many(
@@ -53,7 +56,7 @@ class AsyncJobs:
         """The same for many jobs, in one transaction with their follow-ups."""
         store = await self._stores.async_store()
         call = operators.on_jobs(
-            operators.CANCEL_JOBS, list(job_ids), actor=actor, reason=reason, epoch=store.epoch
+            operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason, epoch=store.epoch
         )
 
         async def cancel(
@@ -172,5 +175,5 @@ async def _on_jobs(
     stores: Stores, routine: Routine, job_ids: Iterable[int], *, actor: str, reason: str
 ) -> Mapping[JobId, JobResult]:
     store = await stores.async_store()
-    call = operators.on_jobs(routine, list(job_ids), actor=actor, reason=reason, epoch=store.epoch)
+    call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return await store.run(call)

@@ -286,7 +286,7 @@ class AsyncWorks:
     ) -> Command:
         """The command, once the host has allowed it."""
         await self._authorize(operation, actor, reason, scope=scope, work_id=work_id)
-        found = scope or (await self._find(work_id)).scope
+        found = (await self._find(work_id)).scope if scope is None else scope
         return Command(scope=found, command_id=command_id, actor=actor, reason=reason)
 
     async def _authorize(

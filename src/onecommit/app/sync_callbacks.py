@@ -10,13 +10,13 @@ from onecommit.app.stores import Stores
 from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
+from onecommit.domain.arguments import checked_text
 from onecommit.domain.callback import CallbackAnswer, checked_callback_id
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
 from onecommit.domain.times import microseconds
 from onecommit.drivers.driver import SyncDriver
-from onecommit.errors import InvalidArgument
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
@@ -56,7 +56,7 @@ class SyncCallbacks:
     def fail(self, callback_id: str | UUID, *, reason: str) -> CallbackAnswer:
         """Send the job to the dead letters with code `callback_failed`; its handler is stopped."""
         callback = checked_callback_id(callback_id)
-        reason = _checked_reason(reason)
+        reason = checked_text(reason, field="reason")
         epoch = self._epoch()
         call = calls.fail_external(callback, reason=reason, epoch=epoch)
         return self._end(callback, call, epoch=epoch)
@@ -67,7 +67,7 @@ class SyncCallbacks:
         """End the attempt as failed; it is tried again after the delay while attempts are left."""
         callback = checked_callback_id(callback_id)
         delay_us = microseconds(delay, field="delay") or 0
-        reason = _checked_reason(reason)
+        reason = checked_text(reason, field="reason")
         epoch = self._epoch()
         call = calls.retry_external(callback, delay_us=delay_us, reason=reason, epoch=epoch)
         return self._end(callback, call, epoch=epoch)
@@ -105,9 +105,3 @@ class SyncCallbacks:
         if self._driver is not None:
             return self._driver.run(call)
         return (self._stores.sync_store()).run(call)
-
-
-def _checked_reason(reason: object) -> str:
-    if not isinstance(reason, str) or "\0" in reason:
-        raise InvalidArgument("`reason` is not text without NUL", field="reason")
-    return reason

@@ -8,6 +8,7 @@ from onecommit.app.stores import Stores
 from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
+from onecommit.domain.arguments import checked_number
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
@@ -45,7 +46,9 @@ class SyncJobs:
 
     def cancel(self, job_id: int, *, actor: str, reason: str) -> JobResult:
         """End a job that has not finished; a running attempt is told to stop and cannot complete."""
-        results = self.cancel_many([job_id], actor=actor, reason=reason)
+        results = self.cancel_many(
+            [checked_number(job_id, field="job_id")], actor=actor, reason=reason
+        )
         return results[JobId(job_id)]
 
     def cancel_many(
@@ -54,7 +57,7 @@ class SyncJobs:
         """The same for many jobs, in one transaction with their follow-ups."""
         store = self._stores.sync_store()
         call = operators.on_jobs(
-            operators.CANCEL_JOBS, list(job_ids), actor=actor, reason=reason, epoch=store.epoch
+            operators.CANCEL_JOBS, job_ids, actor=actor, reason=reason, epoch=store.epoch
         )
 
         def cancel(
@@ -173,5 +176,5 @@ def _on_jobs(
     stores: Stores, routine: Routine, job_ids: Iterable[int], *, actor: str, reason: str
 ) -> Mapping[JobId, JobResult]:
     store = stores.sync_store()
-    call = operators.on_jobs(routine, list(job_ids), actor=actor, reason=reason, epoch=store.epoch)
+    call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return store.run(call)

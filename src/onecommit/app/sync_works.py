@@ -287,7 +287,7 @@ class SyncWorks:
     ) -> Command:
         """The command, once the host has allowed it."""
         self._authorize(operation, actor, reason, scope=scope, work_id=work_id)
-        found = scope or (self._find(work_id)).scope
+        found = (self._find(work_id)).scope if scope is None else scope
         return Command(scope=found, command_id=command_id, actor=actor, reason=reason)
 
     def _authorize(

@@ -8,7 +8,6 @@ from onecommit.calls.literals import (
     boolean,
     integer_array,
     nullable_text_array,
-    optional_text,
     text_array,
 )
 from onecommit.domain.attempt import Attempt, Claim, ClaimStatus
@@ -101,7 +100,7 @@ def claim_jobs(
         str(request),
         queue,
         str(limit),
-        optional_text(lifetime_us),
+        None if lifetime_us is None else str(lifetime_us),
         None if sleep is None else boolean(sleep),
         str(epoch),
     )

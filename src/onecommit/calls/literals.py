@@ -1,10 +1,17 @@
 """Text forms of arguments: whole arrays in a few passes of C code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from onecommit.domain.arguments import (
+    BIGINT,
+    checked_bytes,
+    checked_flag,
+    checked_number,
+    checked_text,
+)
 from onecommit.errors import InvalidArgument
 
 _json = msgspec.json.Encoder()
@@ -40,14 +47,42 @@ def _element(value: str | None, *, field: str) -> str:
     return "NULL" if value is None else text_array([value], field=field)[1:-1]
 
 
-def optional_text(value: object) -> str | None:
-    """The text of a value, NULL for None."""
-    return None if value is None else str(value)
+def id_array(values: Iterable[int], *, field: str) -> str:
+    """The same of ids that a caller gave."""
+    given: object = values
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidArgument(f"`{field}` is not a list of whole numbers", field=field)
+    return integer_array([checked_number(value, field=field) for value in given])
+
+
+def optional_text(value: object, *, field: str) -> str | None:
+    """A text that a caller gave, NULL for None."""
+    return None if value is None else checked_text(value, field=field)
+
+
+def integer(value: object, *, field: str, bits: int = BIGINT) -> str:
+    """PostgreSQL's text of a whole number that a caller gave."""
+    return str(checked_number(value, field=field, bits=bits))
+
+
+def optional_integer(value: object, *, field: str) -> str | None:
+    """The same, NULL for None."""
+    return None if value is None else integer(value, field=field)
+
+
+def flag(value: object, *, field: str) -> str:
+    """PostgreSQL's text of a boolean that a caller gave."""
+    return boolean(checked_flag(value, field=field))
 
 
 def boolean(value: bool) -> str:  # noqa: FBT001
     """PostgreSQL's text of a boolean."""
     return "t" if value else "f"
+
+
+def optional_bytes(value: object, *, field: str) -> str | None:
+    """PostgreSQL's text of bytes that a caller gave, NULL for None."""
+    return None if value is None else "\\x" + checked_bytes(value, field=field).hex()
 
 
 def json_text(value: Any) -> str:

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from onecommit.calls.call import Call, Routine, Rows, read_scalar
-from onecommit.calls.literals import optional_text
 
 PROMOTE_JOBS = Routine(
     "promote_jobs", {"p_limit": "integer", "p_epoch": "bigint"}, ("promoted", "next_in_us")
@@ -67,7 +66,7 @@ def adopt_lanes(queue: str, *, epoch: int) -> Call[list[int]]:
 
 def queue_lanes(queue: str | None) -> Call[list[int]]:
     """The lanes of a queue."""
-    return Call(QUEUE_LANES, (optional_text(queue),), _read_lanes)
+    return Call(QUEUE_LANES, (queue,), _read_lanes)
 
 
 def _read_promotion(rows: Rows) -> Promotion:

@@ -1,9 +1,10 @@
 """What operators do to jobs and queues; each names who did it and why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from onecommit.calls.call import Call, Routine, Rows, read_nothing
-from onecommit.calls.literals import integer_array, optional_text
+from onecommit.calls.literals import id_array
+from onecommit.domain.arguments import checked_text
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult
 
@@ -20,18 +21,21 @@ ALLOW_CALLER_OWNED = Routine("allow_caller_owned", _ON_A_QUEUE, ("allow_caller_o
 
 
 def on_jobs(
-    routine: Routine, job_ids: Sequence[int], *, actor: str, reason: str | None, epoch: int
+    routine: Routine, job_ids: Iterable[int], *, actor: str, reason: str, epoch: int
 ) -> Call[dict[JobId, JobResult]]:
     """Cancel, retry or purge jobs: `routine` says which."""
-    arguments = (integer_array(list(job_ids)), actor, optional_text(reason), str(epoch))
+    arguments = (id_array(job_ids, field="job_ids"), *_who(actor, reason), str(epoch))
     return Call(routine, arguments, _read_results)
 
 
-def on_queue(
-    routine: Routine, queue: str, *, actor: str, reason: str | None, epoch: int
-) -> Call[None]:
+def on_queue(routine: Routine, queue: str, *, actor: str, reason: str, epoch: int) -> Call[None]:
     """Pause or resume a queue, disable or allow caller-owned completion: `routine` says which."""
-    return Call(routine, (queue, actor, optional_text(reason), str(epoch)), read_nothing)
+    arguments = (checked_text(queue, field="queue"), *_who(actor, reason), str(epoch))
+    return Call(routine, arguments, read_nothing)
+
+
+def _who(actor: str, reason: str) -> tuple[str, str]:
+    return checked_text(actor, field="actor"), checked_text(reason, field="reason")
 
 
 def _read_results(rows: Rows) -> dict[JobId, JobResult]:

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from onecommit.calls.call import Call, Routine, Rows
-from onecommit.calls.literals import optional_text
+from onecommit.calls.literals import integer, optional_integer, optional_text
+from onecommit.domain.arguments import INTEGER
 from onecommit.domain.job import JobView
 from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
@@ -52,14 +53,20 @@ LIST_WORKERS = Routine(
 
 def get_job(job_id: int) -> Call[JobView | None]:
     """One job with its arguments, or None."""
-    return Call(GET_JOB, (str(job_id),), _read_job)
+    return Call(GET_JOB, (integer(job_id, field="job_id"),), _read_job)
 
 
 def list_jobs(
     *, state: str | None, queue: str | None, kind: str | None, limit: int, before: int | None
 ) -> Call[list[JobView]]:
     """Jobs from the newest to the oldest, below the id `before`."""
-    arguments = (state, queue, kind, str(limit), optional_text(before))
+    arguments = (
+        optional_text(state, field="state"),
+        optional_text(queue, field="queue"),
+        optional_text(kind, field="kind"),
+        integer(limit, field="limit", bits=INTEGER),
+        optional_integer(before, field="before"),
+    )
     return Call(LIST_JOBS, arguments, _read_jobs)
 
 

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from onecommit.calls.call import Call, Routine, Rows, read_scalar
-from onecommit.calls.literals import boolean
+from onecommit.calls.literals import flag, integer, optional_bytes, optional_text
+from onecommit.domain.arguments import INTEGER
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_command import (
     BegunReconciliation,
@@ -16,7 +17,7 @@ from onecommit.domain.work_command import (
     ReleasedWork,
     ScopeDisabling,
 )
-from onecommit.domain.work_policy import absolute_time
+from onecommit.domain.work_policy import absolute_time, duration_us
 from onecommit.errors import from_work_code
 
 _COMMAND = {"p_scope_id": "text", "p_command_id": "text"}
@@ -102,7 +103,7 @@ def at_revision(
     routine: Routine, command: Command, work_id: int, *, revision: int, epoch: int
 ) -> Call[CommandResult]:
     """Try Work once more, or let Work of an older epoch go on: `routine` says which."""
-    arguments = (*_work(command, work_id), str(revision), *_who(command, epoch))
+    arguments = (*_work(command, work_id), _revision(revision), *_who(command, epoch))
     return Call(routine, arguments, _read_result)
 
 
@@ -119,7 +120,7 @@ def resolve_work(
     arguments = (
         *_work(command, work_id),
         *_evidence(evidence, revision),
-        _bytes(proof_sha256),
+        optional_bytes(proof_sha256, field="proof_sha256"),
         *_who(command, epoch),
     )
     return Call(RESOLVE_WORK, arguments, _read_result)
@@ -132,7 +133,7 @@ def reconcile_begin(
     arguments = (
         *_work(command, work_id),
         owner,
-        str(lease // timedelta(microseconds=1)),
+        str(duration_us(lease, field="lease")),
         *_who(command, epoch),
     )
     return Call(RECONCILE_BEGIN, arguments, _read_begun)
@@ -157,7 +158,12 @@ def release_recoveries(
 ) -> Call[list[ReleasedWork]]:
     """The same as `release_recovery` for many items of the scope, or only a look at them."""
     arguments = (
-        *(command.scope, contract, version, str(limit), boolean(preview), command.command_id),
+        command.scope,
+        optional_text(contract, field="contract"),
+        optional_text(version, field="version"),
+        _limit(limit),
+        flag(preview, field="preview"),
+        command.command_id,
         *_who(command, epoch),
     )
     return Call(RELEASE_RECOVERIES, arguments, _read_released)
@@ -165,7 +171,12 @@ def release_recoveries(
 
 def disable_scope(command: Command, *, generation: int, epoch: int) -> Call[ScopeDisabling]:
     """Disable a scope for good."""
-    arguments = (command.scope, command.command_id, str(generation), *_who(command, epoch))
+    arguments = (
+        command.scope,
+        command.command_id,
+        integer(generation, field="generation"),
+        *_who(command, epoch),
+    )
     return Call(DISABLE_SCOPE, arguments, _read_disabling)
 
 
@@ -173,7 +184,7 @@ def purge_work(before: datetime, *, limit: int, actor: str, reason: str, epoch: 
     """Forget the bytes of Work that has ended."""
     arguments = (
         absolute_time(before, field="before").isoformat(),
-        str(limit),
+        _limit(limit),
         actor,
         reason,
         str(epoch),
@@ -182,19 +193,24 @@ def purge_work(before: datetime, *, limit: int, actor: str, reason: str, epoch: 
 
 
 def _work(command: Command, work_id: int) -> tuple[str, ...]:
-    return command.scope, command.command_id, str(work_id)
+    return command.scope, command.command_id, integer(work_id, field="work_id")
 
 
 def _evidence(evidence: EncodedEvidence, revision: int) -> tuple[str | None, ...]:
-    return str(revision), evidence.evidence, _bytes(evidence.result), evidence.codec
+    result = optional_bytes(evidence.result, field="result")
+    return _revision(revision), evidence.evidence, result, evidence.codec
+
+
+def _revision(revision: int) -> str:
+    return integer(revision, field="revision")
+
+
+def _limit(limit: int) -> str:
+    return integer(limit, field="limit", bits=INTEGER)
 
 
 def _who(command: Command, epoch: int) -> tuple[str, str, str]:
     return command.actor, command.reason, str(epoch)
-
-
-def _bytes(value: bytes | None) -> str | None:
-    return None if value is None else "\\x" + value.hex()
 
 
 def _read_result(rows: Rows) -> CommandResult:

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from onecommit.calls.call import Call, Routine, Rows
-from onecommit.calls.literals import boolean, optional_text, text_array
+from onecommit.calls.literals import flag, integer, optional_integer, optional_text, text_array
+from onecommit.domain.arguments import INTEGER, checked_text
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_view import PermitView, ScopeView, WorkHistoryEntry, WorkView
 from onecommit.errors import InvalidArgument
@@ -38,7 +39,7 @@ GET_SCOPE = Routine(
 
 def get_work(work_id: int) -> Call[WorkView | None]:
     """One item of Work, or None."""
-    return Call(GET_WORK, (str(work_id),), lambda rows: _first(_read(WorkView, rows)))
+    return Call(GET_WORK, (_work_id(work_id),), lambda rows: _first(_read(WorkView, rows)))
 
 
 def list_work(
@@ -52,18 +53,25 @@ def list_work(
 ) -> Call[list[WorkView]]:
     """Work from the newest to the oldest, below the id `before`."""
     named = None if states is None else text_array(_values(states), field="states")
-    arguments = (scope, named, boolean(needs_operator), contract, str(limit), optional_text(before))
+    arguments = (
+        optional_text(scope, field="scope"),
+        named,
+        flag(needs_operator, field="needs_operator"),
+        optional_text(contract, field="contract"),
+        integer(limit, field="limit", bits=INTEGER),
+        optional_integer(before, field="before"),
+    )
     return Call(LIST_WORK, arguments, lambda rows: _read(WorkView, rows))
 
 
 def work_events(work_id: int) -> Call[list[WorkHistoryEntry]]:
     """What happened to Work, from the first to the last."""
-    return Call(WORK_EVENTS, (str(work_id),), lambda rows: _read(WorkHistoryEntry, rows))
+    return Call(WORK_EVENTS, (_work_id(work_id),), lambda rows: _read(WorkHistoryEntry, rows))
 
 
 def work_permits(work_id: int) -> Call[list[PermitView]]:
     """The permits of Work, from the first to the last."""
-    return Call(WORK_PERMITS, (str(work_id),), lambda rows: _read(PermitView, rows))
+    return Call(WORK_PERMITS, (_work_id(work_id),), lambda rows: _read(PermitView, rows))
 
 
 def work_counts() -> Call[dict[WorkState, int]]:
@@ -73,13 +81,23 @@ def work_counts() -> Call[dict[WorkState, int]]:
 
 def get_scope(scope: str) -> Call[ScopeView | None]:
     """One scope, or None."""
-    return Call(GET_SCOPE, (scope,), lambda rows: _first(_read(ScopeView, rows)))
+    return Call(
+        GET_SCOPE,
+        (checked_text(scope, field="scope"),),
+        lambda rows: _first(_read(ScopeView, rows)),
+    )
+
+
+def _work_id(work_id: int) -> str:
+    return integer(work_id, field="work_id")
 
 
 def _values(states: Collection[WorkState]) -> list[str]:
+    if isinstance(states, str):  # a text is a collection of texts too, to Python
+        raise InvalidArgument("`states` is a text, not a list of states", field="states")
     try:
         return [WorkState(state).value for state in states]
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidArgument("`states` holds what is no state of Work", field="states") from error
 
 

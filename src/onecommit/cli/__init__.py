@@ -24,7 +24,7 @@ from onecommit.cli.scope import scope_commands
 from onecommit.cli.status import status
 from onecommit.cli.work import work_commands
 from onecommit.cli.worker import worker
-from onecommit.errors import OnecommitError
+from onecommit.errors import InvalidArgument, OnecommitError
 from onecommit.version import __version__
 
 app = typer.Typer(
@@ -82,12 +82,12 @@ def main() -> None:
         sys.stdin = Path(os.devnull).open()  # noqa: SIM115  for as long as the process lives
     try:
         app()
-    except OnecommitError as error:
-        _end(str(error), code=1)
-    except UnicodeEncodeError as error:
-        if "surrogates" not in error.reason:
+    except (OnecommitError, UnicodeEncodeError) as error:
+        if isinstance(error, InvalidArgument | UnicodeEncodeError) and not _is_text(sys.argv[1:]):
+            _end("an argument is not text in UTF-8. Check the terminal's encoding.", code=2)
+        if isinstance(error, UnicodeEncodeError):
             raise
-        _end("an argument is not text in UTF-8. Check the terminal's encoding.", code=2)
+        _end(str(error), code=1)
 
 
 def _refuse_connection_strings(arguments: list[str]) -> None:
@@ -98,6 +98,11 @@ def _refuse_connection_strings(arguments: list[str]) -> None:
             " Put it into ONECOMMIT_DSN or into a file for --dsn-file, and change the password.",
             code=2,
         )
+
+
+def _is_text(arguments: list[str]) -> bool:
+    """Whether all are; the path of a file need not be, so this is asked only after something was refused."""
+    return not any("\ud800" <= each <= "\udfff" for each in "".join(arguments))
 
 
 def _end(sentence: str, *, code: int) -> NoReturn:

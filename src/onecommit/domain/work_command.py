@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
+from onecommit.domain.arguments import checked_bytes, checked_number, checked_text
 from onecommit.domain.work import PermitId, WorkId, WorkState
 from onecommit.domain.work_identifier import checked_identifier
 
@@ -76,6 +77,13 @@ class EncodedEvidence:
     result: bytes | None = field(default=None, repr=False)
     codec: str | None = None
 
+    def __post_init__(self) -> None:
+        checked_text(self.evidence, field="evidence")
+        if self.result is not None:
+            checked_bytes(self.result, field="result")
+        if self.codec is not None:
+            checked_text(self.codec, field="codec")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -102,3 +110,12 @@ class OperatorAction:
     scope: str | None = None
     """None: of any scope."""
     work_id: int | None = None
+
+    def __post_init__(self) -> None:
+        # Before the host is asked: its function need not expect anything else.
+        checked_text(self.actor, field="actor")
+        checked_text(self.reason, field="reason")
+        if self.scope is not None:
+            checked_identifier(self.scope, field="scope")
+        if self.work_id is not None:
+            checked_number(self.work_id, field="work_id")

@@ -13,7 +13,7 @@ begin
             hint = 'Compare ONECOMMIT_STORE_ID with store_status.';
     end if;
     if (p_actor ~ '[^[:space:]]' and p_reason ~ '[^[:space:]]') is not true then
-        raise exception 'actor and reason must not be empty' using errcode = '22023';
+        raise exception 'actor and reason: must not be empty' using errcode = '22023';
     end if;
     if p_candidate is null or p_candidate <= (
         select coalesce(max(h.epoch), 0) from "@schema@".runtime_epoch_history h) then

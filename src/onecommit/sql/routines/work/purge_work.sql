@@ -13,6 +13,7 @@ begin
     if p_before is null or p_limit is null or p_limit not between 1 and 10000 then
         raise exception 'before, limit: a time, and 1 to 10000' using errcode = '22023';
     end if;
+    perform "@schema@".check_command('purge_work', p_actor, p_reason);  -- it has no id of its own
     perform "@schema@".enter_runtime(p_epoch);
     select array_agg(o.scope_id::text), array_agg(o.work_id) into v_scopes, v_ids
     from (
