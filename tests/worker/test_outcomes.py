@@ -150,6 +150,37 @@ async def test_an_exception_is_retried_until_the_handler_succeeds(app, worker_of
     assert "secret" not in repr(events.seen)
 
 
+async def test_a_job_that_is_tried_again_shows_what_its_last_attempt_raised(app, worker_of):
+    """Between the attempts and during the next one; what ended it has its own detail."""
+    seen = []
+
+    @app.job(retry=NOW)
+    async def flaky(ctx: JobContext) -> None:
+        seen.append((await app.jobs.get(ctx.job_id)).detail)
+        if ctx.attempt < 3:
+            raise ValueError(f"no luck in attempt {ctx.attempt}")
+
+    @app.job(retry=LATER)
+    async def broken(ctx: JobContext) -> None:
+        raise KeyError("to")
+
+    job, waits = await flaky.enqueue(), await broken.enqueue()
+    worker = await worker_of()
+    await worker.drain()
+
+    assert seen == [
+        None,
+        {"type": "ValueError", "error": "no luck in attempt 1"},
+        {"type": "ValueError", "error": "no luck in attempt 2"},
+    ]
+    assert (await app.jobs.get(job.job_id)).detail is None
+    waiting = await app.jobs.get(waits.job_id)
+    assert (waiting.state, waiting.detail) == (
+        JobState.SCHEDULED,
+        {"type": "KeyError", "error": "'to'"},
+    )
+
+
 async def test_the_last_attempt_that_fails_moves_the_job_to_the_dead_letters(app, worker_of):
     @app.job(retry=NOW, max_attempts=2)
     async def broken(ctx: JobContext) -> None:
