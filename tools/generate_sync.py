@@ -22,6 +22,7 @@ TWINS = {
     "app/async_acceptor.py": "app/sync_acceptor.py",
     "app/async_handoff.py": "app/sync_handoff.py",
     "app/async_works.py": "app/sync_works.py",
+    "testing/async_jobs.py": "testing/sync_jobs.py",
 }
 
 # Applied to each line in this order; what is special comes before the general rule for our own names.

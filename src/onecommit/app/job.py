@@ -69,6 +69,7 @@ class Job(Producer[P], Generic[P, R]):
         super().__init__(EnqueuePlan(definition), stores)
         self._registry = registry
         self.definition = definition
+        self.schema = stores.schema
         self.__name__ = definition.kind
         self.__doc__ = definition.handler.__doc__
         self.__wrapped__ = definition.handler
