@@ -67,6 +67,7 @@ METHOD: dict[str, Callable[[App], Awaitable[Any]]] = {
     "app.jobs.list": lambda app: app.jobs.list(),
     "app.jobs.cancel": lambda app: app.jobs.cancel(NOBODY, **WHO),
     "app.jobs.cancel_many": lambda app: app.jobs.cancel_many([NOBODY], **WHO),
+    "app.jobs.cancel_all": lambda app: app.jobs.cancel_all(queue="nowhere", **WHO),
     "app.queues.list": lambda app: app.queues.list(),
     "app.queues.finalization": lambda app: app.queues.finalization(),
     "app.queues.pause": lambda app: app.queues.pause("q", **WHO),

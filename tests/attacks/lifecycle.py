@@ -99,6 +99,9 @@ def _reading(engine: Engine) -> None:
     assert engine.call(
         "list_jobs", p_state="ready", p_queue="q", p_kind=None, p_limit=10, p_before=None
     )
+    assert engine.call(
+        "unfinished_jobs", p_states=["ready"], p_queue="q", p_kind=None, p_tags=None, p_limit=10, p_before=None,
+    )  # fmt: skip
     assert [row.queue for row in engine.call("list_queues") if row.queue == "q"] == ["q"]
     assert engine.call("list_workers")
     for function in ("chapter_pins", "dead_letter_counts", "lane_health"):

@@ -256,6 +256,19 @@ def test_the_newest_jobs_are_listed_without_reading_the_ring(
     session.drain()
 
 
+def test_unfinished_jobs_are_found_without_reading_the_ring(ring: Ring, session: Engine):
+    """As the newest ready ones are, whatever other states are asked for as well."""
+    session.enqueue(10)
+    summarize(ring)
+    with watched(session) as plans:
+        found = session.call(
+            "unfinished_jobs", p_states=None, p_queue=session.queue, p_kind=None, p_tags=None, p_limit=5, p_before=None,
+        )  # fmt: skip
+    assert len(found) == 5
+    assert plans.largest.rows <= 2 * JOBS, plans.largest
+    session.drain()
+
+
 @pytest.mark.parametrize("again", [False, True], ids=["first attempt", "later attempt"])
 def test_a_job_is_found_without_reading_the_ring(ring: Ring, session: Engine, again: bool):
     """First attempts by BRIN, which narrows to a few blocks; later ones by their own index."""

@@ -112,6 +112,27 @@ def test_a_running_job_is_cancelled_once(run, seeds: Seeds, database: StrictData
     assert "next: " not in ended.out
 
 
+def test_all_jobs_of_a_selection_are_cancelled(run, seeds: Seeds, monkeypatch: pytest.MonkeyPatch):
+    """Asked for with all that is given, counted by their answers; those of another queue stay."""
+    [other] = seeds.jobs(queue="billing")
+    jobs = seeds.jobs(count=3, tags=("import",))
+    command = ("job", "cancel", "--queue", "email", "--tag", "import", "--state", "ready", *WHY)
+    monkeypatch.setattr("sys.stdin", StringIO())
+    asked = run(*command)
+    assert (asked.code, asked.out.strip()) == (1, "")
+    assert "Cancel up to 1000 jobs (queue email; tags import; states ready)? [y/N]" in asked.err
+    shown = run(*command, "--preview", "--limit", 2)
+    assert (shown.code, shown.out) == (0, f"preview: {jobs[2]}\npreview: {jobs[1]}\n")
+    some = run(*command, "--yes", "--limit", 2)
+    assert (some.code, some.out) == (
+        0, "cancelled: 2 jobs\nthere may be more: these are as many as --limit 2 allows\n",
+    )  # fmt: skip
+    rest = run(*command, "--yes", "--json")
+    assert (rest.code, json.loads(rest.out)) == (0, [{"job_id": jobs[0], "result": "cancelled"}])
+    assert run(*command, "--yes").out == "no such job\n"
+    assert json.loads(run("job", "show", other, "--json").out)["job"]["state"] == "ready"
+
+
 def test_a_dead_letter_is_retried_by_the_command_that_is_shown(run, seeds: Seeds):
     """It names the exception's class, never what it says."""
     job = seeds.dead()

@@ -77,6 +77,10 @@ def spawn(*arguments: object, **variables: str) -> subprocess.CompletedProcess[s
         ("job", "show", "x"),
         ("job", "cancel", *WHY),
         ("job", "cancel", 1),
+        ("job", "cancel", 1, "--queue", "q", *WHY),
+        ("job", "cancel", 1, "--preview", *WHY),
+        ("job", "cancel", "--state", "lost", *WHY),
+        ("job", "cancel", "--queue", "q", "--limit", 10_001, *WHY),
         ("job", "list", "--state", "lost"),
         ("job", "list", "--limit", 0),
         ("dlq", "purge", 1, *WHY, "--older"),
@@ -276,6 +280,7 @@ def test_no_command_prints_a_payload_or_the_dsn(database: Database, program: Pro
             ("work", "list", "--json"), ("scope", "show", work.scope, "--json"),
             ("doctor",), ("doctor", "--json", "--strict"),
             ("dlq", "retry", *jobs, *WHY), ("job", "cancel", *jobs, *WHY),
+            ("job", "cancel", "--queue", "b", "--yes", *WHY),
         ]  # fmt: skip
         for line in lines:
             ended = program(dsn, *line, **identity(admin))

@@ -298,10 +298,18 @@ CALLS = {
         "limit",
         {"p_state": None, "p_queue": None, "p_kind": None, "p_limit": 1001, "p_before": None},
     ),
+    "cancel what has finished": (
+        "unfinished_jobs",
+        "states",
+        {"p_states": [SECRET], "p_limit": 1},
+    ),
+    "cancel in no state": ("unfinished_jobs", "states", {"p_states": [None], "p_limit": 1}),
+    "cancel too many": ("unfinished_jobs", "limit", {"p_states": None, "p_limit": 1001}),
     "lanes none": ("add_lanes", "count", {"p_count": 0}),
     "lanes too many": ("add_lanes", "count", {"p_count": 1024}),
 }
 DEFAULTS = {
+    "unfinished_jobs": {"p_queue": None, "p_kind": None, "p_tags": None, "p_before": None},
     "claim_jobs": {"p_lifetime_us": None, "p_sleep": None},
     "finish_jobs": {
         "p_chapters": [1], "p_lanes": [1], "p_seqs": [1], "p_job_ids": [1], "p_run_leases": [1], "p_delays_us": [0],

@@ -99,6 +99,41 @@ def test_a_list_is_read_page_by_page(engine: Engine):
     )
 
 
+def unfinished(engine: Engine, **filters: object) -> list[int]:
+    named = {
+        "p_states": None, "p_queue": None, "p_kind": None, "p_tags": None, "p_limit": 100, "p_before": None,
+    }  # fmt: skip
+    return [row.job_id for row in engine.call("unfinished_jobs", **named | filters)]
+
+
+def test_unfinished_jobs_are_found_in_their_states(engine: Engine):
+    """Each once, newest first; by default in every state that is not an end."""
+    jobs = jobs_in_every_state(engine)
+    for states in (["ready"], ["running", "scheduled"], ["waiting"], ["blocked", "ready"]):
+        expected = sorted((jobs[n] for n in jobs if STATES[n] in states), reverse=True)
+        assert unfinished(engine, p_states=states) == expected
+    every = sorted((jobs[name] for name in jobs if CANCELLED[name] == "cancelled"), reverse=True)
+    assert unfinished(engine) == every
+    assert unfinished(engine, p_limit=3) == every[:3]
+    assert unfinished(engine, p_limit=3, p_before=every[2]) == every[3:6]
+    assert set(engine.cancel(*every).values()) == {"cancelled"}
+    assert unfinished(engine) == []
+
+
+def test_unfinished_jobs_are_found_by_queue_kind_and_tags(engine: Engine):
+    """What is given must all hold; of several tags a job has each."""
+    first = engine.enqueue_one(tags=["import", "monday"])
+    engine.enqueue_one(tags=["import"], queue="other")
+    engine.enqueue_one(kind="a", tags=["monday"])
+    later = engine.enqueue_one(kind="a", tags=["monday", "import"], delay_us=HOUR_US)
+    engine.enqueue_one(kind="a")
+    assert unfinished(engine, p_queue="q", p_tags=["import"]) == [later, first]
+    assert unfinished(engine, p_tags=["monday", "import"]) == [later, first]
+    assert unfinished(engine, p_kind="a", p_tags=["import"]) == [later]
+    assert unfinished(engine, p_kind="a", p_tags=["import"], p_states=["ready"]) == []
+    assert unfinished(engine, p_tags=["impor"]) == []
+
+
 def test_a_job_that_nobody_knows_is_no_row(engine: Engine):
     """Not an error."""
     assert engine.job(10**15) is None

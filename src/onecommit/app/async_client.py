@@ -1,20 +1,25 @@
 """Looking at jobs, queues and workers, and operating them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onecommit.app.async_follow_ups import AsyncClosedJobs
 from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
-from onecommit.domain.arguments import checked_number
+from onecommit.domain.arguments import checked_flag, checked_number
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
+from onecommit.errors import InvalidArgument
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
+
+_PAGE = 100
+"""Jobs that are cancelled in one transaction; it holds the lock of each until it commits."""
+_MOST = 10_000
 
 
 class AsyncJobs:
@@ -75,6 +80,55 @@ class AsyncJobs:
         results, closed = await store.transact(cancel)
         for event in closed.events:
             log_event(event)
+        return results
+
+    async def cancel_all(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        tags: Collection[str] = (),
+        states: Collection[JobState] | None = None,
+        actor: str,
+        reason: str,
+        limit: int = 1000,
+        preview: bool = False,
+    ) -> Mapping[JobId, JobResult]:
+        """Cancel the newest jobs that have not finished and are all that is given.
+
+        Each hundred of them is looked for and then cancelled in one transaction, with their follow-ups; after
+        an error what was committed before stays. A job that ends in between is answered `already_finished`.
+
+        Args:
+            queue: Only of this queue.
+            kind: Only of this kind.
+            tags: Only with all of these tags.
+            states: Only in these states.
+            actor: Who does it; kept with each transaction.
+            reason: Why; kept likewise.
+            limit: At most so many, up to 10,000; fewer results than this mean that no further one was found.
+            preview: Only answer which, with `preview` for each.
+
+        Raises:
+            InvalidArgument: Nothing says which jobs, a state is not of unfinished jobs, or the limit is wrong.
+        """
+        _check_selection(queue, kind, tags, states, limit=limit, preview=preview)
+        store = await self._stores.async_store()
+        results: dict[JobId, JobResult] = {}
+        before: int | None = None
+        while left := limit - len(results):
+            page = min(left, _PAGE)
+            call = operators.unfinished_jobs(
+                states=states, queue=queue, kind=kind, tags=tags, limit=page, before=before
+            )
+            found = await store.run(call)
+            if found and preview:
+                results |= dict.fromkeys(found, JobResult.PREVIEW)
+            elif found:
+                results |= await self.cancel_many(found, actor=actor, reason=reason)
+            if len(found) < page:
+                break
+            before = found[-1]
         return results
 
 
@@ -177,3 +231,13 @@ async def _on_jobs(
     store = await stores.async_store()
     call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return await store.run(call)
+
+
+def _check_selection(*selected: object, limit: int, preview: bool) -> None:
+    checked_flag(preview, field="preview")
+    if not 1 <= checked_number(limit, field="limit") <= _MOST:
+        raise InvalidArgument(f"`limit` is not 1 to {_MOST}", field="limit")
+    if all(each in (None, (), []) for each in selected):
+        raise InvalidArgument(
+            "nothing says which jobs", remedy="Name a queue, a kind, tags or states."
+        )

@@ -25,6 +25,7 @@ METHODS: Mapping[str, Needs] = {
     "app.jobs.list": READER,
     "app.jobs.cancel": OPERATOR,
     "app.jobs.cancel_many": OPERATOR,
+    "app.jobs.cancel_all": OPERATOR,
     "app.queues.list": READER,
     "app.queues.finalization": (("executor",), ("reader",)),
     "app.queues.pause": OPERATOR,

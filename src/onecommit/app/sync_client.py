@@ -1,21 +1,26 @@
 # Generated from async_client.py by tools/generate_sync.py: edit that file, then `make sync`.
 """Looking at jobs, queues and workers, and operating them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
-from onecommit.domain.arguments import checked_number
+from onecommit.domain.arguments import checked_flag, checked_number
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
+from onecommit.errors import InvalidArgument
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
+
+_PAGE = 100
+"""Jobs that are cancelled in one transaction; it holds the lock of each until it commits."""
+_MOST = 10_000
 
 
 class SyncJobs:
@@ -76,6 +81,55 @@ class SyncJobs:
         results, closed = store.transact(cancel)
         for event in closed.events:
             log_event(event)
+        return results
+
+    def cancel_all(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        tags: Collection[str] = (),
+        states: Collection[JobState] | None = None,
+        actor: str,
+        reason: str,
+        limit: int = 1000,
+        preview: bool = False,
+    ) -> Mapping[JobId, JobResult]:
+        """Cancel the newest jobs that have not finished and are all that is given.
+
+        Each hundred of them is looked for and then cancelled in one transaction, with their follow-ups; after
+        an error what was committed before stays. A job that ends in between is answered `already_finished`.
+
+        Args:
+            queue: Only of this queue.
+            kind: Only of this kind.
+            tags: Only with all of these tags.
+            states: Only in these states.
+            actor: Who does it; kept with each transaction.
+            reason: Why; kept likewise.
+            limit: At most so many, up to 10,000; fewer results than this mean that no further one was found.
+            preview: Only answer which, with `preview` for each.
+
+        Raises:
+            InvalidArgument: Nothing says which jobs, a state is not of unfinished jobs, or the limit is wrong.
+        """
+        _check_selection(queue, kind, tags, states, limit=limit, preview=preview)
+        store = self._stores.sync_store()
+        results: dict[JobId, JobResult] = {}
+        before: int | None = None
+        while left := limit - len(results):
+            page = min(left, _PAGE)
+            call = operators.unfinished_jobs(
+                states=states, queue=queue, kind=kind, tags=tags, limit=page, before=before
+            )
+            found = store.run(call)
+            if found and preview:
+                results |= dict.fromkeys(found, JobResult.PREVIEW)
+            elif found:
+                results |= self.cancel_many(found, actor=actor, reason=reason)
+            if len(found) < page:
+                break
+            before = found[-1]
         return results
 
 
@@ -178,3 +232,13 @@ def _on_jobs(
     store = stores.sync_store()
     call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return store.run(call)
+
+
+def _check_selection(*selected: object, limit: int, preview: bool) -> None:
+    checked_flag(preview, field="preview")
+    if not 1 <= checked_number(limit, field="limit") <= _MOST:
+        raise InvalidArgument(f"`limit` is not 1 to {_MOST}", field="limit")
+    if all(each in (None, (), []) for each in selected):
+        raise InvalidArgument(
+            "nothing says which jobs", remedy="Name a queue, a kind, tags or states."
+        )

@@ -1,5 +1,7 @@
 """`onecommit job`: look at jobs without their arguments, say why one does not run, and cancel."""
 
+from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -11,14 +13,17 @@ from onecommit.cli.database import ActorOption, DsnFileOption, SchemaOption
 from onecommit.cli.operating import (
     BeforeOption,
     JobIdArgument,
-    JobIdsArgument,
     JsonOption,
     LimitOption,
     ReasonOption,
+    YesOption,
+    confirm,
     end_of_jobs,
+    print_answers,
     run,
 )
-from onecommit.cli.printing import job_fields, print_fields, print_jobs, print_json
+from onecommit.cli.printing import job_fields, print_fields, print_jobs, print_json, text_of
+from onecommit.domain.identity import JobId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.job_reason import reasons
 from onecommit.errors import StateRefused
@@ -90,21 +95,75 @@ def show(
 
 @job_commands.command("cancel")
 def cancel(
-    job_ids: JobIdsArgument,
+    job_ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[JOB_ID...]", help="As `list` shows them.")
+    ] = None,
     *,
     actor: ActorOption,
     reason: ReasonOption,
+    queue: QueueOption = None,
+    kind: KindOption = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="Only with this tag; repeat it for jobs that have them all."),
+    ] = None,
+    state: Annotated[
+        list[JobState] | None,
+        typer.Option("--state", help="Only in this state; repeat it for more."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="At most so many of those.")
+    ] = 1000,
+    preview: Annotated[bool, typer.Option("--preview", help="Only show which.")] = False,
     schema: SchemaOption = DEFAULT_SCHEMA,
     dsn_file: DsnFileOption = None,
     app: AppOption = None,
     as_json: JsonOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """End jobs that have not finished; what follows them is enqueued if --app registers it. Exit code 3 if one had ended."""
-    results = run(
-        open_app(app, schema=schema, dsn_file=dsn_file),
-        lambda opened: opened.jobs.cancel_many(job_ids, actor=actor, reason=reason),
-    )
-    end_of_jobs(results, JobResult.CANCELLED, as_json=as_json)
+    """End jobs that have not finished: those that are named, or the newest of a queue, kind, tag or state.
+
+    What follows them is enqueued if --app registers it. Exit code 3 if one that was named had ended.
+    """
+    selection: dict[str, Any] = {"queue": queue, "kind": kind, "tags": tag, "states": state}
+    # An empty text is a name that no job has, never leave to take them all.
+    asked = {name: value for name, value in selection.items() if value not in (None, [])}
+    if bool(job_ids) is bool(asked) or (job_ids and preview):
+        message = "name jobs by their ids, or say which by --queue, --kind, --tag or --state"
+        raise typer.BadParameter(message, param_hint="JOB_ID...")
+    if asked and not (preview or yes):
+        confirm(f"Cancel up to {limit} jobs ({_in_words(asked)})?")
+
+    async def operate(opened: App) -> Mapping[JobId, JobResult]:
+        if job_ids:
+            return await opened.jobs.cancel_many(job_ids, actor=actor, reason=reason)
+        return await opened.jobs.cancel_all(
+            **asked, actor=actor, reason=reason, limit=limit, preview=preview
+        )
+
+    results = run(open_app(app, schema=schema, dsn_file=dsn_file), operate)
+    if job_ids:
+        end_of_jobs(results, JobResult.CANCELLED, as_json=as_json)
+    elif preview or as_json:
+        print_answers(results, as_json=as_json)
+    else:
+        _print_counts(results, limit=limit)
+
+
+def _in_words(asked: Mapping[str, Any]) -> str:
+    words = {
+        name: value if isinstance(value, str) else ", ".join(value) for name, value in asked.items()
+    }
+    return "; ".join(f"{name} {text_of(value)}" for name, value in words.items())
+
+
+def _print_counts(results: Mapping[JobId, JobResult], *, limit: int) -> None:
+    for result, count in Counter(results.values()).items():
+        typer.echo(f"{result}: {count} jobs")
+    if not results:
+        typer.echo("no such job")
+    elif len(results) == limit:
+        typer.echo(f"there may be more: these are as many as --limit {limit} allows")
 
 
 async def _examine(opened: App, job_id: int) -> tuple[JobView, list[str]]:

@@ -61,12 +61,17 @@ def command_id(given: str | None) -> str:
     return given or f"cli-{uuid4()}"
 
 
-def end_of_jobs(results: Mapping[JobId, JobResult], wanted: JobResult, *, as_json: bool) -> None:
-    """Print the answer for each job, and exit with 3 unless it is the wanted one for all."""
+def print_answers(results: Mapping[JobId, JobResult], *, as_json: bool) -> None:
+    """Print the answer for each job."""
     if as_json:
         print_json([{"job_id": job, "result": result} for job, result in results.items()])
     else:
         for job, result in results.items():
             typer.echo(f"{result}: {job}")
+
+
+def end_of_jobs(results: Mapping[JobId, JobResult], wanted: JobResult, *, as_json: bool) -> None:
+    """The same, and exit with 3 unless it is the wanted one for all."""
+    print_answers(results, as_json=as_json)
     if any(result is not wanted for result in results.values()):
         raise typer.Exit(NOT_DONE)

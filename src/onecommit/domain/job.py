@@ -24,6 +24,16 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
+UNFINISHED = (
+    JobState.BLOCKED,
+    JobState.SCHEDULED,
+    JobState.READY,
+    JobState.RUNNING,
+    JobState.WAITING,
+)
+"""The states of a job that can be cancelled, in the order in which it passes through them."""
+
+
 class Outcome(StrEnum):
     """How an attempt was closed."""
 
@@ -48,6 +58,8 @@ class JobResult(StrEnum):
     KEY_HELD = "key_held"
     """Not retried: another job has taken its unique key."""
     NOT_FOUND = "not_found"
+    PREVIEW = "preview"
+    """It would have been asked for; nothing was done."""
 
 
 class OnParentFailure(StrEnum):
