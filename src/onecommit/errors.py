@@ -104,7 +104,7 @@ class SchemaError(OnecommitError):
 class SchemaMissing(SchemaError):
     """Nothing is installed under this schema name."""
 
-    remedy = "Run `onecommit migrate`."
+    remedy = "Run `onecommit migrate --init`."
 
 
 class SchemaUpgradeRequired(SchemaError):

@@ -124,11 +124,37 @@ def test_a_bad_setting_is_named(app: App, settings, field):
     assert len(app.registry) == 0
 
 
-def test_a_handler_without_a_context_is_refused(app: App):
-    with pytest.raises(UsageError, match="takes no context"):
+async def no_parameter() -> None: ...
+async def named(*, ctx: JobContext) -> None: ...
+async def value(to: str) -> None: ...
+async def values(ids: list[int]) -> None: ...
+async def postponed(to: "dict[str, int]") -> None: ...
 
-        @app.job()
-        async def send() -> None: ...
+
+@pytest.mark.parametrize("handler", [no_parameter, named, value, values, postponed])
+def test_a_handler_without_a_context_is_refused(app: App, handler):
+    """It would get the context in the place of its first argument."""
+    with pytest.raises(UsageError, match="takes no context"):
+        app.job()(handler)
+
+
+async def not_annotated(ctx) -> None: ...
+async def anything(ctx: object) -> None: ...
+async def late(ctx: "JobContext") -> None: ...
+
+
+@pytest.mark.parametrize("handler", [not_annotated, anything, late])
+def test_a_context_need_not_be_annotated_as_one(app: App, handler):
+    assert app.job()(handler).definition.handler is handler
+
+
+@pytest.mark.parametrize("register", [App.job, App.caller_owned_job])
+def test_a_decorator_without_parentheses_is_told_to_have_some(app: App, register):
+    """As is a queue that is not named: other queues' decorators take it so."""
+    for unnamed in (late, "email"):
+        with pytest.raises(UsageError, match=r"named arguments only.*\(queue="):
+            register(app, unnamed)
+    assert not len(app.registry)
 
 
 class Sender:

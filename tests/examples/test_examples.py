@@ -1,6 +1,7 @@
 """Each example does what it says: it checks its own result and ends with a line that says so."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,24 @@ def test_an_example_fails_when_its_promise_does_not_hold(tmp_path: Path, databas
     ended = run(broken, database)
     assert ended.returncode != 0
     assert "ok: " not in ended.stdout
+
+
+def test_the_first_program_of_the_readme_runs_as_it_stands(tmp_path: Path):
+    """Nothing is set and nothing prepared; it prints what the page says, and nothing else."""
+    text = (FOLDER.parent / "README.md").read_text()
+    program, printed = re.findall(
+        r"^```(?:python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )[:2]
+    (tmp_path / "first.py").write_text(program)
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "first.py"],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if not k.startswith(("ONECOMMIT_", "PG"))},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, printed, "")
 
 
 def test_the_index_lists_every_example():

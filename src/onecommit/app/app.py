@@ -1,10 +1,10 @@
 """The App: what an application registers its jobs with, and reaches the store through."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from uuid import UUID
 
 from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
@@ -27,6 +27,7 @@ from onecommit.domain.settings import StoreSettings
 from onecommit.domain.unique import Unique
 from onecommit.domain.work import Safety
 from onecommit.domain.work_policy import DEFAULT_WORK_RETRY, WorkRetry
+from onecommit.errors import UsageError
 from onecommit.telemetry.events import Event
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class App:
 
     def job(
         self,
-        *,
+        *unnamed: Never,
         queue: str = "default",
         name: str | None = None,
         max_attempts: int = DEFAULT_MAX_ATTEMPTS,
@@ -126,6 +127,7 @@ class App:
         The handler takes a context first: an `async def` one JobContext, a `def` one SyncJobContext. It
         returns None, a JSON value or an outcome; an exception is retried.
         """
+        _refuse_unnamed(unnamed, of="job")
         define = partial(
             JobDefinition,
             caller_owned=False,
@@ -140,7 +142,7 @@ class App:
 
     def caller_owned_job(
         self,
-        *,
+        *unnamed: Never,
         queue: str = "default",
         name: str | None = None,
         max_attempts: int = DEFAULT_MAX_ATTEMPTS,
@@ -155,6 +157,7 @@ class App:
         `ctx.complete_in_tx(connection)` as the last statement of its transaction and returns the receipt.
         To leave the job uncompleted it returns Snooze, RetryAfter, Discard or Cancel, or raises.
         """
+        _refuse_unnamed(unnamed, of="caller_owned_job")
         define = partial(
             JobDefinition,
             caller_owned=True,
@@ -284,6 +287,15 @@ class App:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _refuse_unnamed(unnamed: Sequence[object], *, of: str) -> None:
+    """For `@app.job` without parentheses, whose only argument is the handler, and `@app.job("email")`."""
+    if unnamed:
+        raise UsageError(
+            f"@app.{of} takes named arguments only",
+            remedy=f'Write @app.{of}(), or name what it is given: @app.{of}(queue="email").',
+        )
 
 
 class SyncClient:

@@ -55,7 +55,8 @@ class Registry:
         if definition.kind in self._definitions:
             raise UsageError(
                 f"a job named {definition.kind!r} is registered already",
-                remedy='Give one of them another name: @app.job(name="...").',
+                remedy='Give one of them another name: @app.job(name="..."). If its module or cell ran again,'
+                " make the App there too, or start the process anew.",
             )
         self.follow_ups.check(definition)
         self._definitions[definition.kind] = definition

@@ -1,5 +1,6 @@
 """The arguments that a handler takes, read from its signature."""
 
+import builtins
 import inspect
 import typing
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def check_shape(handler: Callable[..., Any]) -> None:
         )
     parameters = list(inspect.signature(handler).parameters.values())
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    if not parameters or parameters[0].kind not in positional:
+    if not parameters or parameters[0].kind not in positional or _is_argument(parameters[0]):
         raise UsageError(
             f"the handler {name} takes no context",
             remedy="Make the context its first parameter: `ctx: JobContext`.",
@@ -57,6 +58,14 @@ def check_shape(handler: Callable[..., Any]) -> None:
                 f"the handler {name} takes {parameter}, which has no name in a job",
                 remedy="Give each argument a name of its own.",
             )
+
+
+def _is_argument(first: Parameter) -> bool:
+    """Whether what should be the context is annotated as a value: `name: str`, `ids: list[int]`."""
+    kind = first.annotation
+    if isinstance(kind, str):  # postponed: from __future__ import annotations
+        kind = getattr(builtins, kind.partition("[")[0], Any)
+    return getattr(kind, "__module__", "") == "builtins" and kind is not object
 
 
 def arguments_of(handler: Callable[..., Any]) -> tuple[HandlerArgument, ...]:
