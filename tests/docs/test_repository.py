@@ -98,9 +98,9 @@ def test_readme_shows_the_two_commands():
     assert re.findall(r"^make (\w+)", README, re.MULTILINE) == ["demo", "check"]
 
 
-def test_readme_example_uses_public_names_only():
-    """The example of the README imports what the package really exports."""
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+@pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_readme_example_uses_public_names_only(example: str):
+    """The examples of the README import what the package really exports."""
     imported = [
         alias.name
         for node in ast.walk(ast.parse(example))
