@@ -330,7 +330,7 @@ def test_a_follow_up_function_is_a_plain_function(app: App, function):
 
 
 def test_an_unknown_transition_is_refused(app: App):
-    with pytest.raises(ValueError, match="finished"):
+    with pytest.raises(InvalidArgument, match="`transition` is not one of"):
         app.follow_up("send", "finished")(lambda _: None)
 
 

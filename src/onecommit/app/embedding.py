@@ -14,7 +14,7 @@ class EmbeddedStore:
     def __init__(self, data_dir: str | os.PathLike[str] | None, *, schema: str) -> None:
         self._data_dir = data_dir
         self._postgres = EmbeddedPostgres(data_dir)
-        self._schema = schema
+        self._schema = schema_manager.checked_schema_name(schema)
         self._lock = threading.Lock()
 
     def start(self) -> StoreSettings:

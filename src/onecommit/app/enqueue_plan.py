@@ -17,6 +17,7 @@ from onecommit.app.job_definition import (
 from onecommit.calls.call import Call
 from onecommit.calls.enqueueing import enqueue_conditional_job, enqueue_job, enqueue_jobs
 from onecommit.calls.literals import text_array
+from onecommit.domain.arguments import BIGINT
 from onecommit.domain.follow_up import FollowUp
 from onecommit.domain.job import Enqueued, JobOptions, OnParentFailure
 from onecommit.domain.queue import checked_name
@@ -83,7 +84,7 @@ class EnqueueOptions:
 
     def _check_parent(self) -> None:
         after: object = self.after
-        if after is not None and (type(after) is not int or after < 1):
+        if after is not None and (type(after) is not int or not 0 < after < 1 << BIGINT):
             raise InvalidArgument(
                 "`after` is not the id of a job",
                 field="after",

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from onecommit.app.job_definition import JobDefinition
 from onecommit.app.work_registry import WorkRegistry
-from onecommit.domain.follow_up import FollowUpFunction, Transition
+from onecommit.domain.follow_up import FollowUpFunction, Transition, checked_transition
+from onecommit.domain.queue import checked_name
 from onecommit.errors import UsageError
 
 Functions = Mapping[Transition, Sequence[FollowUpFunction]]
@@ -30,7 +31,7 @@ class FollowUpFunctions:
                 remedy="Write it with `def`: it decides what follows, handlers do the work.",
             )
         at = self._functions.setdefault(kind, {})
-        at.setdefault(Transition(transition), []).append(function)
+        at.setdefault(transition, []).append(function)
 
     def of(self, kind: str) -> Functions:
         """The functions of one kind."""
@@ -63,7 +64,8 @@ class Registry:
 
     def follow_up(self, kind: str, transition: Transition, function: FollowUpFunction) -> None:
         """Register a follow-up function; the kind itself may be registered before or after it."""
-        definition = self.get(kind)
+        transition = checked_transition(transition)
+        definition = self.get(checked_name(kind, field="kind"))
         if (
             definition is not None
             and definition.caller_owned

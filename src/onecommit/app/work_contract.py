@@ -6,11 +6,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from onecommit.domain.arguments import checked_flag
 from onecommit.domain.payload import JsonValue
 from onecommit.domain.work import LARGEST_WORK_PAYLOAD, Safety
 from onecommit.domain.work_identifier import checked_identifier, checked_version
 from onecommit.domain.work_policy import DEFAULT_WORK_RETRY, WorkPlan, WorkRetry
-from onecommit.domain.work_request import WorkRequest, check_safety
+from onecommit.domain.work_request import WorkRequest, check_retry, check_safety
 from onecommit.errors import InvalidArgument, InvalidWork
 
 T = TypeVar("T")
@@ -39,15 +40,10 @@ class WorkContract:
         checked_version(self.version, field="version")
         checked_identifier(self.classification, field="classification")
         checked_identifier(self.retention_id, field="retention_id")
+        checked_flag(self.exits, field="exits")
         check_safety(self.safety, exit_aware=self.exits)
         object.__setattr__(self, "safety", Safety(self.safety))
-        retry: object = self.retry
-        if not isinstance(retry, WorkRetry):
-            raise InvalidWork(
-                "`retry` is not a WorkRetry",
-                field="retry",
-                remedy="Work has a policy of its own: retry=WorkRetry(max_attempts=3).",
-            )
+        check_retry(self.retry)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -30,6 +30,14 @@ def checked_number(value: object, *, field: str, bits: int = BIGINT) -> int:
     return value
 
 
+def checked_count(value: object, *, field: str, bits: int = INTEGER) -> int:
+    """The same, if it is at least one."""
+    count = checked_number(value, field=field, bits=bits)
+    if count < 1:
+        raise InvalidArgument(f"`{field}` is below 1", field=field)
+    return count
+
+
 def checked_flag(value: object, *, field: str) -> bool:
     """True or False, and nothing that only counts as one of them."""
     if not isinstance(value, bool):

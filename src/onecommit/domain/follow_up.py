@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from onecommit.domain.identity import JobId, RunLease
+from onecommit.errors import InvalidArgument
 
 
 class Transition(StrEnum):
@@ -21,6 +22,16 @@ class Transition(StrEnum):
     """The handler waits for a callback."""
     RESCUED = "rescued"
     """The worker was lost or the deadline passed, and the job is tried again."""
+
+
+def checked_transition(transition: Transition | str) -> Transition:
+    """The transition, by its value too, or an error that names the field."""
+    try:
+        return Transition(transition)
+    except ValueError:
+        raise InvalidArgument(
+            f"`transition` is not one of {', '.join(Transition)}", field="transition"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,21 @@
 """How a store is reached."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Self
 from uuid import UUID
 
+from onecommit.domain.arguments import BIGINT, checked_count, checked_flag, checked_text
 from onecommit.domain.queue import checked_name
+from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
 LONGEST_SCHEMA_NAME = 63
+LONGEST_TIMEOUT = timedelta(days=24)
+"""PostgreSQL counts its timeouts in milliseconds, with 31 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +42,26 @@ class StoreSettings:
         checked_name(self.schema, field="schema")
         if len(self.schema.encode()) > LONGEST_SCHEMA_NAME:
             raise InvalidArgument("`schema` is longer than 63 bytes", field="schema")
-        if self.max_connections < 1:
-            raise InvalidArgument("`max_connections` is below 1", field="max_connections")
+        checked_text(self.dsn, field="dsn")
+        checked_text(self.application_name, field="application_name")
+        checked_count(self.max_connections, field="max_connections")
+        checked_flag(self.transaction_pooler, field="transaction_pooler")
         for name in ("connect_timeout", "operation_timeout"):
-            if getattr(self, name) <= timedelta(0):
-                raise InvalidArgument(f"`{name}` is not positive", field=name)
+            timeout = getattr(self, name)
+            if not microseconds(timeout, field=name) or timeout > LONGEST_TIMEOUT:
+                raise InvalidArgument(
+                    f"`{name}` is not above 0 and at most {LONGEST_TIMEOUT.days} days", field=name
+                )
+        self._check_identity()
+
+    def _check_identity(self) -> None:
+        store_id: object = self.store_id
+        if store_id is not None and not isinstance(store_id, UUID):
+            raise InvalidArgument(
+                "`store_id` is not a UUID", field="store_id", remedy="Write store_id=UUID('...')."
+            )
+        if self.epoch is not None:
+            checked_count(self.epoch, field="epoch", bits=BIGINT)
 
     def completed(self, environment: Mapping[str, str] = os.environ) -> Self:
         """These settings, where they are silent ONECOMMIT_DSN, ONECOMMIT_STORE_ID, ONECOMMIT_EPOCH."""
@@ -65,6 +85,6 @@ def _uuid(text: str) -> UUID:
 
 
 def _epoch(text: str) -> int:
-    if not text.isdecimal() or not text.isascii():
+    if not re.fullmatch("[0-9]{1,19}", text):
         raise InvalidArgument("ONECOMMIT_EPOCH is not a number", field="ONECOMMIT_EPOCH")
-    return int(text)
+    return checked_count(int(text), field="ONECOMMIT_EPOCH", bits=BIGINT)

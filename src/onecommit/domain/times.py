@@ -22,6 +22,15 @@ def microseconds(duration: timedelta | None, *, field: str) -> int | None:
     return duration // timedelta(microseconds=1)
 
 
+def checked_seconds(seconds: object, *, field: str) -> float:
+    """A time in seconds above zero, or an error that names the field."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        raise InvalidArgument(f"`{field}` is not a number of seconds", field=field)
+    if not 0 < seconds <= LONGEST_DURATION.total_seconds():
+        raise InvalidArgument(f"`{field}` is not above 0 and at most 100 years", field=field)
+    return seconds
+
+
 def is_readable(moment: datetime) -> bool:
     """Whether every client can read it back, in any time zone: if it is in the years 1970 to 9998."""
     return _FIRST <= moment <= _LAST

@@ -1,7 +1,7 @@
 """What makes two jobs the same job."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from onecommit.domain.job import UniqueKey
+from onecommit.domain.queue import checked_name
 from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
@@ -32,6 +33,10 @@ class Unique:
             raise InvalidArgument(
                 "`by` is a text", field="by", remedy='Write a tuple of names: by=("to",).'
             )
+        if not isinstance(by, Collection) or isinstance(by, bytes):
+            raise InvalidArgument("`by` is not a tuple of names", field="by")
+        for name in by:
+            checked_name(name, field="by")
         if microseconds(self.within, field="within") == 0:
             raise InvalidArgument("`within` is not positive", field="within")
 

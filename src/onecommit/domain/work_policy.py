@@ -75,7 +75,9 @@ class WorkPlan:
     circuit: timedelta
 
     def __post_init__(self) -> None:
-        offsets: Iterable[object] = self.offsets
+        offsets: object = self.offsets
+        if not isinstance(offsets, Iterable):
+            raise InvalidWork("`offsets` are no list of timedeltas", field="offsets")
         object.__setattr__(self, "offsets", tuple(offsets))
         if not 1 <= len(self.offsets) <= MOST_OFFSETS:
             raise InvalidWork(f"`offsets` are not 1 to {MOST_OFFSETS}", field="offsets")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from onecommit.domain.arguments import checked_flag
 from onecommit.domain.work import LARGEST_WORK_PAYLOAD, Safety
 from onecommit.domain.work_identifier import checked_identifier, checked_version
 from onecommit.domain.work_policy import DEFAULT_WORK_RETRY, WorkPlan, WorkRetry, absolute_time
@@ -41,6 +42,7 @@ class WorkRequest:
         checked_version(self.contract_version, field="contract_version")
         self._check_payload()
         self._check_safety()
+        check_retry(self.retry)
         self._check_times()
         check_priority(self.priority)
 
@@ -64,6 +66,7 @@ class WorkRequest:
             )
 
     def _check_safety(self) -> None:
+        checked_flag(self.exit_aware, field="exit_aware")
         check_safety(self.safety, exit_aware=self.exit_aware)
         object.__setattr__(self, "safety", Safety(self.safety))
 
@@ -97,6 +100,16 @@ def check_safety(safety: Any, *, exit_aware: bool) -> None:
         )
     if exit_aware and safety != Safety.PROVIDER_KEYED:
         raise InvalidWork("typed exits need the safety PROVIDER_KEYED", field="safety")
+
+
+def check_retry(retry: object) -> None:
+    """Raise unless it is the policy of Work, which is not that of jobs."""
+    if not isinstance(retry, WorkRetry):
+        raise InvalidWork(
+            "`retry` is not a WorkRetry",
+            field="retry",
+            remedy="Work has a policy of its own: retry=WorkRetry(max_attempts=3).",
+        )
 
 
 def check_priority(priority: object) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from onecommit.domain.arguments import checked_text
 from onecommit.embedded.account import ServerAccount
 from onecommit.embedded.binaries import Binaries
 from onecommit.embedded.directory import DataDirectory
@@ -70,16 +71,24 @@ def write_settings(path: Path, settings: Mapping[str, str]) -> None:
 
 def checked_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The caller's settings under lower-case names; refuses what cannot be set."""
+    given: object = settings
+    if not isinstance(given, Mapping):
+        raise _refused("`settings` is not a mapping of names to values")
     checked = {}
-    for name, value in settings.items():
-        if not all(part.isidentifier() and part.isascii() for part in name.split(".")):
-            raise InvalidArgument(f"{name!r} is not the name of a PostgreSQL setting")
+    for name, value in given.items():
+        parts = name.split(".") if isinstance(name, str) else [""]
+        if not all(part.isidentifier() and part.isascii() for part in parts):
+            raise _refused(f"{name!r} is not the name of a PostgreSQL setting")
         if name.lower() in RESERVED_SETTINGS:
-            raise InvalidArgument(f"{name} is set by the embedded PostgreSQL itself")
-        if "\n" in value or "\0" in value:
-            raise InvalidArgument(f"the value of {name} is not one line of text")
+            raise _refused(f"{name} is set by the embedded PostgreSQL itself")
+        if "\n" in checked_text(value, field="settings"):
+            raise _refused(f"the value of {name} is not one line of text")
         checked[name.lower()] = value
     return checked
+
+
+def _refused(why: str) -> InvalidArgument:
+    return InvalidArgument(why, field="settings")
 
 
 def quoted(value: str) -> str:

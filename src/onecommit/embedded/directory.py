@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from onecommit.embedded.account import ServerAccount
 from onecommit.embedded.binaries import make_public_directory
@@ -19,6 +20,7 @@ from onecommit.embedded.failures import (
     EmbeddedPostgresError,
     ServerRunning,
 )
+from onecommit.errors import InvalidArgument
 
 MARKER_TEXT = (
     "This directory belongs to the embedded PostgreSQL of Onecommit.\n"
@@ -40,6 +42,20 @@ class ServerRecord:
     socket_directory: Path
 
 
+def checked_path(path: object, *, field: str) -> Path:
+    """The path, if the file system can have it; else an error that names the field."""
+    refused = InvalidArgument(f"`{field}` is not the path of a file or directory", field=field)
+    if not isinstance(path, str | os.PathLike):
+        raise refused
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise refused from None
+    if not encoded or b"\0" in encoded:
+        raise refused
+    return Path(os.fsdecode(encoded))
+
+
 class DataDirectory:
     """The paths of one server. The owner is the caller; only the cluster belongs to the server's user."""
 
@@ -52,6 +68,11 @@ class DataDirectory:
         self.log_file = path / "server.log"
         self.cluster = path / "cluster"
         self.unfinished_cluster = path / "cluster.unfinished"
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Self:
+        """The one that a caller names, if it can be one."""
+        return cls(checked_path(path, field="data_dir").resolve())
 
     @property
     def is_ours(self) -> bool:

@@ -4,17 +4,17 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from onecommit.domain.queue import checked_name
 from onecommit.embedded.account import ServerAccount, server_environment
 from onecommit.embedded.binaries import Binaries
 from onecommit.embedded.cluster import checked_settings, prepare_cluster, write_settings
-from onecommit.embedded.directory import DataDirectory, make_temporary
+from onecommit.embedded.directory import DataDirectory, checked_path, make_temporary
 from onecommit.embedded.failures import EmbeddedPostgresError, ServerNotRunning
 from onecommit.embedded.launcher import Launcher
-from onecommit.embedded.server import DEFAULT_DATABASE, STOP_SIGNALS, Server, StopMode
+from onecommit.embedded.server import DEFAULT_DATABASE, STOP_SIGNALS, Server, StopMode, checked_mode
 from onecommit.embedded.supervisor_process import SupervisorProcess
 from onecommit.errors import UsageError
 
@@ -38,9 +38,9 @@ class EmbeddedPostgres:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._temporary = data_dir is None
-        self._directory = None if data_dir is None else DataDirectory(Path(data_dir).resolve())
-        self._bin_dir = None if bin_dir is None else Path(bin_dir)
-        self._settings = checked_settings(settings or {})
+        self._directory = None if data_dir is None else DataDirectory.at(data_dir)
+        self._bin_dir = None if bin_dir is None else checked_path(bin_dir, field="bin_dir")
+        self._settings = checked_settings({} if settings is None else settings)
         self._binaries: Binaries | None = None
         self._server: Server | None = None
         self._supervisor: SupervisorProcess | None = None
@@ -118,7 +118,8 @@ class EmbeddedPostgres:
         the next start. Temporary data is not worth a checkpoint, whatever the mode. In a forked child
         this does nothing: the server is the parent's.
         """
-        self._end(STOP_SIGNALS["immediate" if self._temporary else mode])
+        number = checked_mode(mode)
+        self._end(STOP_SIGNALS["immediate"] if self._temporary else number)
         if self._temporary and self._directory and self._starter == os.getpid():
             self._directory.remove()
             self._directory = None
@@ -126,7 +127,7 @@ class EmbeddedPostgres:
 
     def restart(self, mode: StopMode = "immediate") -> None:
         """Stop and start again on the same data and port."""
-        self._end(STOP_SIGNALS[mode])
+        self._end(checked_mode(mode))
         self.start()
 
     def kill(self) -> None:
@@ -159,6 +160,9 @@ class EmbeddedPostgres:
 
     def create_database(self, name: str, *, template: str | None = None) -> None:
         """Create a database, as a copy of `template` if given."""
+        checked_name(name, field="name")
+        if template is not None:
+            checked_name(template, field="template")
         statement = 'create database :"name"' + (' template :"template"' if template else "")
         self._psql(statement, name=name, template=template or "")
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Literal, Self, TypeAlias
 from urllib.parse import quote
 
+from onecommit.domain.queue import checked_name
 from onecommit.embedded import supervisor
 from onecommit.embedded.cluster import SUPERUSER
 from onecommit.embedded.directory import DataDirectory, ServerRecord
 from onecommit.embedded.failures import EmbeddedPostgresError
 from onecommit.embedded.launcher import ADDRESS
 from onecommit.embedded.processes import command_line
+from onecommit.errors import InvalidArgument
 
 StopMode: TypeAlias = Literal["fast", "immediate"]
 STOP_SIGNALS = {"fast": signal.SIGTERM, "immediate": signal.SIGQUIT}
@@ -22,6 +24,13 @@ DEFAULT_DATABASE = "postgres"
 SUPERVISOR = str(Path(*Path(supervisor.__file__).parts[-3:]))
 # Longer than the supervisor takes to go from the mildest way of stopping to the last.
 GONE_SECONDS = 120.0
+
+
+def checked_mode(mode: StopMode) -> signal.Signals:
+    """The signal that stops a server in this way."""
+    if mode not in STOP_SIGNALS:
+        raise InvalidArgument("`mode` is neither fast nor immediate", field="mode")
+    return STOP_SIGNALS[mode]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,7 @@ class Server:
     @classmethod
     def find(cls, data_dir: str | os.PathLike[str]) -> Self | None:
         """The server that runs on this data directory, if one does."""
-        directory = DataDirectory(Path(data_dir).resolve())
+        directory = DataDirectory.at(data_dir)
         if not directory.is_ours or not directory.is_running:
             return None
         return cls.latest(directory)
@@ -65,8 +74,9 @@ class Server:
 
     def dsn(self, dbname: str = DEFAULT_DATABASE) -> str:
         """A connection string for the superuser. It holds the password."""
+        database = quote(checked_name(dbname, field="dbname"), safe="")
         password = self.directory.password()
-        return f"postgresql://{SUPERUSER}:{password}@{ADDRESS}:{self.port}/{quote(dbname, safe='')}"
+        return f"postgresql://{SUPERUSER}:{password}@{ADDRESS}:{self.port}/{database}"
 
     def connection_environment(self, dbname: str) -> dict[str, str]:
         """The same as variables for PostgreSQL's own programs; the password stays in its file."""
@@ -80,7 +90,7 @@ class Server:
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop the server and return when no process of it is left; the data stays."""
-        self.end(STOP_SIGNALS[mode])
+        self.end(checked_mode(mode))
 
     def end(self, number: signal.Signals) -> None:
         """Ask the supervisor to stop the server and wait until no process of it is left."""

@@ -15,7 +15,8 @@ _RESERVED = ("pg_", "information_schema", "public")
 
 def checked_schema_name(name: str) -> str:
     """The name itself, if it can be a Onecommit schema; else an error that says what is accepted."""
-    if not _ACCEPTED.fullmatch(name) or name != name.rstrip():
+    text: object = name
+    if not isinstance(text, str) or not _ACCEPTED.fullmatch(name) or name != name.rstrip():
         raise _refused(
             "use letters, digits, '_', '-', '.' and inner spaces, starting with a letter, "
             "a digit or '_'"

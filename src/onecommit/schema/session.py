@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import Connection, IsolationLevel, conninfo, errors
 
+from onecommit.domain.arguments import checked_text
 from onecommit.domain.capability import MIGRATOR, Needs, lacking
 from onecommit.errors import OnecommitError, SchemaError, StoreUnavailable
 from onecommit.schema.lock import Patience, migration_lock, milliseconds
@@ -113,6 +114,7 @@ def _connect(dsn: str) -> Connection:
 
 def _with_defaults(dsn: str) -> str:
     """The DSN with our defaults for what neither it nor libpq's environment sets."""
+    checked_text(dsn, field="dsn")  # libpq would read it as far as a NUL
     try:
         given = conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from onecommit.app.app import DEFAULT_CONCURRENCY, DEFAULT_WORK_CONCURRENCY
+from onecommit.domain.arguments import checked_count, checked_text
 from onecommit.domain.queue import checked_name
+from onecommit.domain.times import checked_seconds
 from onecommit.domain.work_identifier import checked_identifier
 from onecommit.errors import InvalidArgument
 
 MAX_CONCURRENCY = 10_000
+LARGEST_CLAIM = 10_000
+"""Jobs that the store hands out at once."""
 _PORTS = 65_536
 
 
@@ -61,8 +65,8 @@ class WorkerSettings:
     """Age at which such a job is given up to the retry policy, because no worker seems to know it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "queues", MappingProxyType(dict(self.queues)))
-        object.__setattr__(self, "work", MappingProxyType(dict(self.work)))
+        for name in ("queues", "work"):
+            object.__setattr__(self, name, _own(getattr(self, name), field=name))
         if not self.queues and not self.work:
             raise InvalidArgument(
                 "`queues` and `work` are empty",
@@ -74,12 +78,9 @@ class WorkerSettings:
         for name, concurrency in self.work.items():
             checked_identifier(name, field="work")
             _check_concurrency(concurrency, field="work")
-        if self.name:
+        if self.name != "":
             checked_name(self.name, field="name")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InvalidArgument(f"`{name}` is not positive", field=name)
+        self._check_numbers()
         _check_address(self.metrics_port, self.metrics_host)
         if self.heartbeat_interval * 3 > self.rescue_window:
             raise InvalidArgument(
@@ -88,14 +89,28 @@ class WorkerSettings:
                 remedy="Leave room for a heartbeat that is lost: 5 and 30 seconds, for example.",
             )
 
+    def _check_numbers(self) -> None:
+        for name in _COUNTS:
+            checked_count(getattr(self, name), field=name)
+        for name in _POOLS:
+            if getattr(self, name) is not None:
+                checked_count(getattr(self, name), field=name)
+        for name in _SECONDS:
+            checked_seconds(getattr(self, name), field=name)
+        if self.largest_claim > LARGEST_CLAIM:
+            raise InvalidArgument(
+                f"`largest_claim` is above {LARGEST_CLAIM}", field="largest_claim"
+            )
+
     @property
     def concurrency(self) -> int:
         """Jobs and items of Work that run here at the same time."""
         return sum(self.queues.values()) + sum(self.work.values())
 
 
-_POSITIVE = (
-    "threads",
+_COUNTS = ("threads", "waiting_limit", "largest_claim", "flush_size")
+_POOLS = ("application_connections", "shared_pool")
+_SECONDS = (
     "drain_budget",
     "cancel_grace",
     "heartbeat_interval",
@@ -103,17 +118,23 @@ _POSITIVE = (
     "reconcile_budget",
     "poll_interval",
     "silent_poll_interval",
-    "application_connections",
-    "shared_pool",
     "operation_timeout",
-    "waiting_limit",
-    "largest_claim",
     "prefetch_horizon",
-    "flush_size",
     "flush_delay",
     "unknown_kind_delay",
     "unknown_kind_patience",
 )
+
+
+def _own(concurrency: object, *, field: str) -> Mapping[str, int]:
+    """A copy that nobody changes."""
+    if not isinstance(concurrency, Mapping):
+        raise InvalidArgument(
+            f"`{field}` does not say how many run at a time for each name",
+            field=field,
+            remedy=f"Write a mapping: {field}={{'default': 20}}.",
+        )
+    return MappingProxyType(dict(concurrency))
 
 
 def _check_queue(queue: object, concurrency: object) -> None:
@@ -127,7 +148,7 @@ def _check_address(port: object, host: object) -> None:
         raise InvalidArgument(
             f"`metrics_port` is not a whole number below {_PORTS}", field="metrics_port"
         )
-    if not isinstance(host, str) or not host:
+    if not checked_text(host, field="metrics_host"):
         raise InvalidArgument(
             "`metrics_host` is not the name or the address of an interface", field="metrics_host"
         )
