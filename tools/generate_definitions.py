@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 
 from onecommit import schema
+from onecommit.doctor.catalog import Catalog, read_catalog
+from onecommit.doctor.expected import Key, definition_of
 from onecommit.embedded import EmbeddedPostgres
-from onecommit.schema.doctor.catalog import Catalog, read_catalog
-from onecommit.schema.doctor.expected import Key, definition_of
 
 FILE = Path(__file__).resolve().parent.parent / "src" / "onecommit" / "sql" / "definitions.csv"
 

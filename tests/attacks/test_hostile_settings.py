@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.string import TextLoader
 
-from onecommit.schema.doctor.bodies import without_comments
+from onecommit.doctor.bodies import without_comments
 
 from tests.attacks import lifecycle
 from tests.attacks.intruders import Target

@@ -8,7 +8,7 @@ from importlib import resources
 
 import psycopg
 
-from onecommit.schema.doctor import bodies
+from onecommit.doctor import bodies
 
 ROUTINES = """
 select p.proname, p.prosecdef, p.prosrc, l.lanname, p.proconfig, pg_get_userbyid(p.proowner), p.oid::regprocedure::text,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from onecommit.schema.doctor.bodies import unqualified
+from onecommit.doctor.bodies import unqualified
 
 from tests.catalog.routines import Catalog, capabilities
 from tests.engine import Engine

@@ -19,10 +19,10 @@ import onecommit
 from onecommit import Unique, cli
 from onecommit.app.capabilities import METHODS
 from onecommit.cli.capabilities import COMMANDS
+from onecommit.doctor.checks import CHECKS
+from onecommit.doctor.vital_checks import VITAL_CHECKS
 from onecommit.domain.capability import Needs, in_words
 from onecommit.domain.settings import StoreSettings
-from onecommit.schema.doctor.checks import CHECKS
-from onecommit.schema.doctor.vital_checks import VITAL_CHECKS
 from onecommit.telemetry import events
 from onecommit.worker import WorkerSettings
 

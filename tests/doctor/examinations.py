@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import psycopg
 
+from onecommit.doctor import DoctorReport
+from onecommit.doctor.catalog import read_inside
+from onecommit.doctor.examination import judge
 from onecommit.schema import packaged_bundle
-from onecommit.schema.doctor import DoctorReport
-from onecommit.schema.doctor.catalog import read_inside
-from onecommit.schema.doctor.examination import judge
 
 COMPLETE_JOB = "onecommit.complete_job(bigint, bigint, integer, bigint, bigint, integer, jsonb)"
 

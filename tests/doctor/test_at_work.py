@@ -14,13 +14,13 @@ from psycopg.conninfo import make_conninfo
 
 from onecommit.app.app import App
 from onecommit.app.context import JobContext
+from onecommit.doctor import DoctorReport, catalog, examine, vitals
+from onecommit.doctor.examination import with_vitals
+from onecommit.doctor.vital_checks import lanes, snapshots
+from onecommit.doctor.vital_rows import ConnectionRow
+from onecommit.doctor.vitals import read_vitals
 from onecommit.embedded import EmbeddedPostgres
 from onecommit.errors import SchemaError
-from onecommit.schema.doctor import DoctorReport, catalog, examine, vitals
-from onecommit.schema.doctor.examination import with_vitals
-from onecommit.schema.doctor.vital_checks import lanes, snapshots
-from onecommit.schema.doctor.vital_rows import ConnectionRow
-from onecommit.schema.doctor.vitals import read_vitals
 from onecommit.schema.session import open_connection
 from onecommit.worker import Worker, WorkerSettings
 

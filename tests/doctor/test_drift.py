@@ -2,8 +2,8 @@
 
 import pytest
 
-from onecommit.schema.doctor.catalog import read_catalog
-from onecommit.schema.doctor.expected import definition_of, packaged_definitions
+from onecommit.doctor.catalog import read_catalog
+from onecommit.doctor.expected import definition_of, packaged_definitions
 
 from tests.clusters import Cluster
 from tests.doctor.examinations import COMPLETE_JOB, patient, told

@@ -11,8 +11,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from onecommit import schema
+from onecommit.doctor import require_strict
 from onecommit.errors import SchemaInconsistent
-from onecommit.schema.doctor import require_strict
 
 from tests.chaos.processes import ROOT
 from tests.clusters import Cluster, Database

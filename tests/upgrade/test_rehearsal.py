@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from onecommit import errors
+from onecommit.doctor.catalog import read_inside
+from onecommit.doctor.examination import judge
 from onecommit.schema import Bundle, packaged_bundle
 from onecommit.schema.bundle import Migration
-from onecommit.schema.doctor.catalog import read_inside
-from onecommit.schema.doctor.examination import judge
 from onecommit.version import __version__
 
 from tests.chaos.processes import PATIENCE, ROOT, wait_until

@@ -8,8 +8,8 @@ import typer
 
 from onecommit import schema as manager
 from onecommit.cli.database import DsnFileOption, SchemaOption, read_dsn
+from onecommit.doctor import DoctorReport, Finding, examine
 from onecommit.errors import OnecommitError
-from onecommit.schema.doctor import DoctorReport, Finding, examine
 
 FORMAT = 1
 """Of the JSON: keys may be added; when one changes its meaning or goes, this is raised."""

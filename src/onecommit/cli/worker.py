@@ -292,7 +292,7 @@ async def _work(app: App, choices: _Choices) -> int:
 
 
 def _require_strict(app: App) -> None:
-    from onecommit.schema.doctor import require_strict
+    from onecommit.doctor import require_strict
 
     require_strict(app.settings.dsn, schema=app.settings.schema)
 

@@ -1,7 +1,0 @@
-"""The doctor: is what a database holds what this package installs, and can nobody do more than he should?"""
-
-from onecommit.schema.doctor.examination import examine, require_strict
-from onecommit.schema.doctor.finding import Finding
-from onecommit.schema.doctor.report import DoctorReport, Profile
-
-__all__ = ["DoctorReport", "Finding", "Profile", "examine", "require_strict"]
