@@ -20,11 +20,11 @@ def define(app: App, safety: Safety = Safety.RECONCILE_BEFORE_RETRY, **options: 
     return app.work(f"charge{next(numbers)}", **named | {"safety": safety} | options)
 
 
-async def accept(work: Work, *, scope: str | None = None) -> Any:
+async def accept(work: Work, payload: Any = None, *, scope: str | None = None) -> Any:
     """One item, in a scope of its own unless it is given."""
     number = next(numbers)
     return await work.accept(
-        {"cents": number},
+        {"cents": number} if payload is None else payload,
         scope=scope or f"tenant-{number}",
         command_id=f"accept-{number}",
         idempotency_key=f"key-{number}",

@@ -14,6 +14,26 @@ E = TypeVar("E", bound=Event)
 PATIENCE = 30.0
 
 
+class Interfering:
+    """The store of a runner, with something done after the answer of one routine has come."""
+
+    def __init__(self, runner: Any, routine: str, act: Any) -> None:
+        self._store = runner._store
+        self._routine = routine
+        self._act = act
+        runner._store = runner._insistence._store = self
+
+    async def run(self, call: Any) -> Any:
+        answer = await self._store.run(call)
+        if call.routine.name == self._routine and self._act is not None:
+            act, self._act = self._act, None
+            act()
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
 class Events:
     """Collects events from every thread; a test waits for the one it expects."""
 

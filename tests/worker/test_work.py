@@ -35,7 +35,7 @@ from onecommit.worker.work.invocations import Stop
 
 from tests.clusters import Database
 from tests.worker.conftest import StartWorker
-from tests.worker.harness import PATIENCE, Events, eventually
+from tests.worker.harness import PATIENCE, Events, Interfering, eventually
 
 pytestmark = pytest.mark.pg
 
@@ -663,26 +663,6 @@ async def test_a_short_lease_is_asked_for_again_before_it_has_ended(
     assert (await events.wait_for(WorkAttemptEnded)).state == "succeeded"
 
 
-class Interfering:
-    """The store of a runner, with something done after the answer of one routine has come."""
-
-    def __init__(self, runner: Any, routine: str, act: Any) -> None:
-        self._store = runner._store
-        self._routine = routine
-        self._act = act
-        runner._store = runner._insistence._store = self
-
-    async def run(self, call: Any) -> Any:
-        answer = await self._store.run(call)
-        if call.routine.name == self._routine and self._act is not None:
-            act, self._act = self._act, None
-            act()
-        return answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
 def lose_the_reply() -> None:
     raise StoreUnavailable("the connection was lost")
 
@@ -718,8 +698,9 @@ async def test_a_lost_reply_does_not_call_the_provider_twice(
         assert ended.outcome == "replayed"
 
 
+@pytest.mark.parametrize("routine", ["acquire_permit", "admit_invocation"])
 async def test_an_attempt_that_is_stopped_before_its_executor_began_had_no_effect(
-    app: App, database: Database, worker_of: StartWorker, events: Events
+    app: App, database: Database, worker_of: StartWorker, events: Events, routine: str
 ):
     """So no class has to wait for an operator."""
     charge = define(app, safety=Safety.MANUAL_RESOLUTION)
@@ -729,7 +710,7 @@ async def test_an_attempt_that_is_stopped_before_its_executor_began_had_no_effec
         return "paid"
 
     runner = await started_idle(worker_of)
-    Interfering(runner, "admit_invocation", lambda: runner.interrupt_all(Stop.SHUTDOWN))
+    Interfering(runner, routine, lambda: runner.interrupt_all(Stop.SHUTDOWN))
     await accept(charge)
     ended = await events.wait_for(WorkAttemptEnded)
     assert (ended.event, ended.state) == ("retry_before_effect", "retry_wait")

@@ -50,7 +50,7 @@ class WorkSuspended(WorkAttemptEnded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkAttemptFailed(WorkEvent):
-    """An executor raised, or returned what its contract does not know."""
+    """An executor, or the code that reads a payload, raised, or returned what its contract does not know."""
 
     name = "work.failed"
     level = logging.WARNING

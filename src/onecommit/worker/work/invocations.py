@@ -7,7 +7,8 @@ from enum import StrEnum
 from uuid import UUID
 
 from onecommit.domain.work import WorkFence
-from onecommit.domain.work_attempt import ClaimedWork
+from onecommit.domain.work_attempt import ClaimedWork, WorkEnd
+from onecommit.worker.work.apart import Apart
 
 
 class Stop(StrEnum):
@@ -29,7 +30,6 @@ class Invocation:
         "expires_at",
         "is_cancelled",
         "stop",
-        "task",
         "timer",
     )
 
@@ -42,14 +42,19 @@ class Invocation:
         self.is_cancelled = False
         """The Work was asked to stop, or the attempt lost its lease."""
         self.stop: Stop | None = None
-        self.executing = False
-        self.task: asyncio.Task[object] | None = None
+        self.executing: Apart[WorkEnd] | None = None
+        """The executor, while it runs."""
         self.timer: asyncio.TimerHandle | None = None
 
     @property
     def fence(self) -> WorkFence:
         """What every operation of the attempt names."""
         return self.claimed.fence
+
+    @property
+    def stop_code(self) -> str | None:
+        """Why the executor was asked to stop, if it was."""
+        return None if self.stop is None else self.stop.value
 
     def extend(self, lease_expires_at: datetime) -> None:
         """Take note of when the lease ends, by the clock of the database."""
@@ -61,8 +66,8 @@ class Invocation:
         if self.stop is None:
             self.stop = stop
             self.is_cancelled = True
-            if self.executing and self.task is not None:
-                self.task.cancel()
+            if self.executing is not None:
+                self.executing.cancel()
 
 
 class Invocations:

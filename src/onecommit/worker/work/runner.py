@@ -4,11 +4,8 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from onecommit.app.work_contract import CODEC
-from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
 from onecommit.calls.work_attempts import (
     acquire_permit,
     admit_invocation,
@@ -40,6 +37,8 @@ from onecommit.worker.insistence import Insistence
 from onecommit.worker.tasks import Tasks
 from onecommit.worker.threads import HandlerThreads
 from onecommit.worker.work import ending
+from onecommit.worker.work.apart import Raised, Returned
+from onecommit.worker.work.calling import Calling
 from onecommit.worker.work.contracts import AnyWork, Contracts
 from onecommit.worker.work.invocations import Invocation, Invocations, Stop
 from onecommit.worker.work.renewals import Renewals
@@ -76,7 +75,7 @@ class WorkRunner:
         self._store = store
         self._insistence = insistence
         self._contracts = contracts
-        self._threads = threads
+        self._calling = Calling(self.invocations, threads)
         self._emit = emit
         self._tasks = Tasks(on_error=on_error)
         self._loop = asyncio.get_running_loop()
@@ -111,7 +110,6 @@ class WorkRunner:
     async def _run(self, invocation: Invocation) -> None:
         claimed = invocation.claimed
         work = self._contracts.of(claimed)
-        invocation.task = asyncio.current_task()
         try:
             await self._attempt(invocation, work)
         finally:
@@ -124,17 +122,19 @@ class WorkRunner:
             self.on_free()
 
     async def _attempt(self, invocation: Invocation, work: AnyWork) -> None:
-        fence = invocation.fence
-        try:
-            payload = _prepared(invocation.claimed, work)
-        except InvalidWork:
-            suspended = await self._insistence.run(suspend_contract(fence))
-            self._report(invocation, "contract_unavailable", suspended)
-            return
+        match await self._calling.prepare(invocation, work).ended():
+            case Returned(payload):
+                await self._permit(invocation, work, payload)
+            case Raised(error):
+                await self._suspend(invocation, error)
+            case None:
+                return  # given up before anything began
+
+    async def _permit(self, invocation: Invocation, work: AnyWork, payload: Any) -> None:
         if self.draining.is_set():
             await self._complete(invocation, ending.DRAINING)
             return
-        permission = await self._insistence.run(acquire_permit(fence))
+        permission = await self._insistence.run(acquire_permit(invocation.fence))
         self.permits[permission.outcome] += 1
         if not permission.is_given:
             self._refused(invocation, permission)
@@ -142,6 +142,13 @@ class WorkRunner:
             await self._complete(invocation, ending.DRAINING)
         else:
             await self._invoke(invocation, work, payload)
+
+    async def _suspend(self, invocation: Invocation, error: BaseException) -> None:
+        """Leave to an operator what this contract cannot read, or what the code that reads it failed at."""
+        if not isinstance(error, InvalidWork):
+            self._failed(invocation, error)
+        suspended = await self._insistence.run(suspend_contract(invocation.fence))
+        self._report(invocation, "contract_unavailable", suspended)
 
     async def _invoke(self, invocation: Invocation, work: AnyWork, payload: Any) -> None:
         try:
@@ -158,30 +165,23 @@ class WorkRunner:
             self._refused(invocation, admission)
 
     async def _execute(self, invocation: Invocation, work: AnyWork, payload: Any) -> WorkEnd:
-        executor = work.runs
-        if executor is None:
-            raise AssertionError("only Work with an executor is discovered")
         if invocation.stop is not None:
             return ending.stopped_before(invocation.stop.value)
-        invocation.executing = True
+        invocation.executing = self._calling.execute(invocation, work, payload)
         try:
-            if executor.is_async:
-                value = await executor.function(self._handle(WorkInvocation, invocation), payload)
-            else:
-                handle = self._handle(SyncWorkInvocation, invocation)
-                value = await self._threads.run(partial(executor.function, handle, payload))
-            return ending.of_value(value, contract=work.contract, executor=executor)
-        except GeneratorExit:
-            raise  # this coroutine is thrown away together with its loop
-        except BaseException as error:  # noqa: BLE001 - whatever an executor raises
-            return self._raised(invocation, error)
+            exit_ = await invocation.executing.ended()
         finally:
-            invocation.executing = False
+            invocation.executing = None
+        match exit_:
+            case Returned(end):
+                return end
+            case Raised(error):
+                self._failed(invocation, error)
+                return ending.of_error(error, code=invocation.stop_code)
+            case None:
+                return ending.stopped_before(invocation.stop_code or Stop.SHUTDOWN.value)
 
-    def _raised(self, invocation: Invocation, error: BaseException) -> WorkEnd:
-        end = ending.of_error(
-            error, code=None if invocation.stop is None else invocation.stop.value
-        )
+    def _failed(self, invocation: Invocation, error: BaseException) -> None:
         self._emit(
             WorkAttemptFailed(
                 **_names(invocation),
@@ -189,7 +189,6 @@ class WorkRunner:
                 frames=frames_of(error),
             )
         )
-        return end
 
     async def _complete(self, invocation: Invocation, end: WorkEnd) -> None:
         try:
@@ -220,17 +219,6 @@ class WorkRunner:
             )
         )
 
-    def _handle(self, kind: type[Any], invocation: Invocation) -> Any:
-        claimed = invocation.claimed
-        return kind(
-            claimed.fence,
-            self.invocations,
-            activity_id=claimed.activity_id,
-            command_id=claimed.command_id,
-            accepted_at=claimed.accepted_at,
-            deadline=claimed.deadline,
-        )
-
     # --- leases
 
     def _renewed_from_thread(self, fence: WorkFence, renewal: Renewal) -> None:
@@ -256,16 +244,6 @@ class WorkRunner:
         invocation.timer = self._loop.call_at(
             invocation.expires_at - margin, invocation.interrupt, Stop.LEASE_ENDING
         )
-
-
-def _prepared(claimed: ClaimedWork, work: AnyWork) -> Any:
-    """The payload as the contract's type; raises InvalidWork for what this contract is not."""
-    contract = work.contract
-    if claimed.codec != CODEC or claimed.safety is not contract.safety:
-        raise InvalidWork("it was accepted under another contract", field="contract")
-    if claimed.exit_aware is not contract.exits:
-        raise InvalidWork("it was accepted under another form of executor", field="contract")
-    return contract.decode_payload(claimed.payload)
 
 
 def _names(invocation: Invocation) -> WorkNames:
