@@ -127,6 +127,7 @@ def test_a_server_that_crashes_under_load_costs_no_job(clusters, major):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(600)
 def test_workers_killed_at_random_moments_lose_and_repeat_nothing(database, env):
     count = 5_000
     enqueue(database, count=count)
