@@ -21,6 +21,7 @@ from onecommit import (
     Unique,
     WorkPlan,
     WorkRetry,
+    schema,
 )
 from onecommit.domain.settings import StoreSettings
 from onecommit.domain.work_command import EncodedEvidence
@@ -45,6 +46,8 @@ NO_SECONDS = ("x", True, -1, 0, float("nan"), float("inf"), 10**30, 10**5000, [1
 NO_PATH = (5, f"{SECRET}\0", [SECRET], object())
 NO_CODE = ("", "a b", "x" * 121, "ASDUR100", *NO_TEXT)
 NO_MAP = (5, "x", True, ["email"], object(), {"email": 0}, {"email": "5"}, {"email": True}, {5: 1}, {None: 1}, {f"{SECRET}\0": 1}, {"": 1})  # fmt: skip
+WHO = {"actor": "ada", "reason": "a test"}
+NO_WHO = {**dict.fromkeys(WHO, (None, "", " ", *NO_TEXT)), "schema": NO_NAME}
 JOB = {
     "queue": NO_NAME,
     "max_attempts": (*NO_COUNT, 32_768),
@@ -106,6 +109,16 @@ def work_request(**given: Any) -> WorkRequest:
 
 def work_plan(**given: Any) -> WorkPlan:
     return WorkPlan(**{"offsets": (timedelta(0), HOUR), "circuit": 2 * HOUR} | given)
+
+
+def on_schema(function: Callable[..., Any], **right: Any) -> Callable[..., Any]:
+    """What `onecommit.schema` offers, on a server that is not there."""
+
+    def call(**given: Any) -> Any:
+        return function("host=127.0.0.1 port=1", **right | given)
+
+    call.__qualname__ = function.__name__
+    return call
 
 
 def worker(**given: Any) -> WorkerSettings:
@@ -237,6 +250,22 @@ TABLE: list[tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = [
     (
         Unique,
         {"by": (None, 5, "to", b"to", [5], [None], [""], [["to"]]), "within": (*NO_DURATION, timedelta(0))},
+    ),
+    (on_schema(schema.initialize_epoch, **WHO), {**NO_WHO, "candidate": NO_COUNT}),
+    (on_schema(schema.ensure_epoch, **WHO), NO_WHO),
+    (
+        on_schema(schema.rotate_epoch, expected=1, **WHO),
+        {**NO_WHO, "candidate": NO_COUNT, "expected": (None, *NO_COUNT)},
+    ),
+    (
+        on_schema(schema.fence_writers, **WHO),
+        {"actor": NO_TEXT, "reason": NO_TEXT, "schema": NO_NAME, "writer_min": NO_NUMBER},
+    ),
+    (on_schema(schema.add_lanes, count=1), {"count": (None, *NO_COUNT), "schema": NO_NAME}),
+    (schema.script, {"installed_version": (*NO_NUMBER, -1, 999), "schema": NO_NAME}),
+    (
+        schema.Patience,
+        dict.fromkeys(("attempt", "table_attempt", "total"), (None, timedelta(0), *NO_DURATION)),
     ),
     (evidence, {"evidence": (None, *NO_TEXT), "result": (5, "x", bytearray(1)), "codec": NO_TEXT}),
     (

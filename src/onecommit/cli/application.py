@@ -28,7 +28,7 @@ AppOption = Annotated[
 def load_app(path: str, *, hint: str = "MODULE:APP") -> App:
     """Import the App, from the working directory if need be."""
     module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
+    if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
         raise typer.BadParameter("write it as module:app", param_hint=hint)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds texts
     try:

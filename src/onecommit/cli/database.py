@@ -42,7 +42,13 @@ ActorOption = Annotated[
     ),
 ]
 WaitOption = Annotated[
-    float, typer.Option("--wait", min=1, help="Seconds to wait for each lock before giving up.")
+    float,
+    typer.Option(
+        "--wait",
+        min=1,
+        max=86_400,
+        help="Seconds to wait for each lock before giving up, at most a day.",
+    ),
 ]
 
 # Any of these says that the user wants libpq's environment.

@@ -56,6 +56,9 @@ def migrate(
         if script:
             typer.echo(manager.script(from_version, schema=schema), nl=False)
             return
+        if init:  # before the migration, which would stay
+            actor = actor or getpass.getuser()
+            manager.checked_who(actor, reason)
         dsn = read_dsn(dsn_file)
         report = manager.apply(
             dsn,
@@ -70,7 +73,7 @@ def migrate(
                 dsn,
                 schema=schema,
                 store_id=report.store_id,
-                actor=actor or getpass.getuser(),
+                actor=actor,
                 reason=reason,
                 patience=patience(wait),
             )

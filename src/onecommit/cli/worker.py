@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -143,6 +143,10 @@ class _Choices:
                 "the App has no registered job and no Work with an executor, so there is nothing to run",
                 remedy="Import the modules that register its jobs, or name a queue: --queue email:20.",
             )
+        return self.settings_for(queues, work)
+
+    def settings_for(self, queues: Mapping[str, int], work: Mapping[str, int]) -> WorkerSettings:
+        """The same for these queues and this Work."""
         return WorkerSettings(
             queues=queues,
             work=work,
@@ -199,6 +203,7 @@ def worker(
         log_format=log_format,
         strict=strict,
     )
+    _check(choices)
     if processes > 1:
         raise typer.Exit(_supervise(processes, choices))
     if supervised:
@@ -214,6 +219,14 @@ def _named(
         return dict(map(parse, texts)) if texts else None
     except InvalidArgument as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def _check(choices: _Choices) -> None:
+    """Refuse what no worker can be given, before an App is imported or a process started."""
+    try:
+        choices.settings_for({"default": 1}, {})
+    except InvalidArgument as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _supervise(processes: int, choices: _Choices) -> int:
@@ -283,7 +296,7 @@ async def _work(app: App, choices: _Choices) -> int:
         if choices.once:
             await _drain_unless_stopped(worker)
         return 1 if await worker.run() else 0
-    except (SchemaError, StoreMismatch, EpochFenced, UsageError) as error:
+    except (SchemaError, StoreMismatch, EpochFenced, UsageError, InvalidArgument) as error:
         return _refused(error, choices, EXIT_CONFIGURATION)
     except StoreUnavailable as error:
         return _refused(error, choices, EXIT_UNAVAILABLE)

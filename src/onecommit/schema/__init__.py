@@ -2,7 +2,13 @@
 
 from onecommit.schema.apply import apply
 from onecommit.schema.bundle import Bundle, packaged_bundle, read_bundle
-from onecommit.schema.epochs import EpochReport, ensure_epoch, initialize_epoch, rotate_epoch
+from onecommit.schema.epochs import (
+    EpochReport,
+    checked_who,
+    ensure_epoch,
+    initialize_epoch,
+    rotate_epoch,
+)
 from onecommit.schema.fence import FenceReport, fence_writers
 from onecommit.schema.grants import grants
 from onecommit.schema.lanes import add_lanes
@@ -25,6 +31,7 @@ __all__ = [
     "add_lanes",
     "apply",
     "checked_schema_name",
+    "checked_who",
     "ensure_epoch",
     "fence_writers",
     "grants",

@@ -9,6 +9,7 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection, errors, sql
 
+from onecommit.domain.arguments import BIGINT, checked_count, checked_text
 from onecommit.errors import EpochFenced, InvalidArgument, StoreMismatch
 from onecommit.schema.bundle import packaged_bundle
 from onecommit.schema.lock import Patience, end_mutations
@@ -41,6 +42,8 @@ def initialize_epoch(
 
     The candidate defaults to the database clock in unix milliseconds, so that two copies of a store diverge.
     """
+    checked_who(actor, reason)
+    _check_candidate(candidate)
     with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
         return session.initialize(actor=actor, reason=reason, candidate=candidate)
 
@@ -55,6 +58,7 @@ def ensure_epoch(
     patience: Patience | None = None,
 ) -> EpochReport:
     """The active epoch, activated first if there is none."""
+    checked_who(actor, reason)
     with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
         return session.current() or session.initialize(actor=actor, reason=reason, candidate=None)
 
@@ -74,6 +78,9 @@ def rotate_epoch(
 
     Every process of the old epoch is refused from then on.
     """
+    checked_who(actor, reason)
+    _check_candidate(candidate)
+    checked_count(expected, field="expected", bits=BIGINT)
     with _epoch_session(dsn, schema=schema, store_id=store_id, patience=patience) as session:
         return session.rotate(expected=expected, actor=actor, reason=reason, candidate=candidate)
 
@@ -141,8 +148,8 @@ class _EpochSession:
         parameters = {
             "store_id": self._report.store_id,
             "candidate": self._next_candidate() if candidate is None else candidate,
-            "actor": _said("actor", actor),
-            "reason": _said("reason", reason),
+            "actor": actor,
+            "reason": reason,
             "expected": expected,
         }
         call = sql.SQL(query).format(sql.Identifier(self._report.schema, function))
@@ -167,12 +174,18 @@ class _EpochSession:
         return EpochReport(store_id=self._report.store_id, epoch=epoch, previous=previous)
 
 
-def _said(field: str, text: str) -> str:
-    if not text.strip() or "\0" in text:
-        raise InvalidArgument(
-            f"{field}: must not be empty; it is kept in the epoch history", field=field
-        )
-    return text
+def checked_who(actor: str, reason: str) -> None:
+    """Raise unless somebody says who he is and why, before anything is done."""
+    for field, text in (("actor", actor), ("reason", reason)):
+        if not checked_text(text, field=field).strip():
+            raise InvalidArgument(
+                f"{field}: must not be empty; it is kept in the epoch history", field=field
+            )
+
+
+def _check_candidate(candidate: int | None) -> None:
+    if candidate is not None:
+        checked_count(candidate, field="candidate", bits=BIGINT)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection, sql
 
+from onecommit.domain.arguments import INTEGER, checked_number, checked_text
 from onecommit.drivers.transaction import refusal_of
 from onecommit.schema.bundle import packaged_bundle
 from onecommit.schema.lock import Patience, end_mutations
@@ -59,6 +60,10 @@ def fence_writers(
         patience: How long to wait for locks.
     """
     checked_schema_name(schema)
+    checked_text(actor, field="actor")
+    checked_text(reason, field="reason")
+    if writer_min is not None:
+        checked_number(writer_min, field="writer_min", bits=INTEGER)
     patience = patience or Patience()
     with owner_session(dsn, schema=schema, patience=patience) as connection:
         report = assess_connected(connection, packaged_bundle(), schema=schema)

@@ -2,6 +2,7 @@
 
 from psycopg import errors, sql
 
+from onecommit.domain.arguments import checked_count
 from onecommit.errors import InvalidArgument
 from onecommit.schema.naming import DEFAULT_SCHEMA, checked_schema_name
 from onecommit.schema.session import open_connection
@@ -15,6 +16,7 @@ def add_lanes(dsn: str, count: int, *, schema: str = DEFAULT_SCHEMA) -> int:
     Raises:
         InvalidArgument: The pool would exceed 1,024 lanes.
     """
+    checked_count(count, field="count")
     statement = _ADD.format(sql.Identifier(checked_schema_name(schema)))
     with open_connection(dsn) as connection:
         try:

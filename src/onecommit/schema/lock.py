@@ -11,6 +11,7 @@ from typing import LiteralString
 
 from psycopg import Connection, errors
 
+from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument, SchemaBusy
 
 logger = logging.getLogger("onecommit.schema")
@@ -39,8 +40,11 @@ class Patience:
     total: timedelta = timedelta(seconds=60)
 
     def __post_init__(self) -> None:
-        if min(self.attempt, self.table_attempt, self.total) <= timedelta(0):
-            raise InvalidArgument("patience: every wait must be positive", field="patience")
+        for name in ("attempt", "table_attempt", "total"):
+            if not microseconds(getattr(self, name), field=name):
+                raise InvalidArgument(
+                    f"patience: `{name}` must be a positive timedelta", field=name
+                )
 
     def attempts(self) -> Iterator[None]:
         """One step at once, then one after each pause, longer and jittered, until the total is spent."""

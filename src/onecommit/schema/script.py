@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from onecommit.domain.arguments import checked_number
 from onecommit.errors import InvalidArgument
 from onecommit.schema.bundle import Bundle, packaged_bundle
 from onecommit.schema.lock import Patience, migration_lock, milliseconds
@@ -22,7 +23,9 @@ def script(
     """
     checked_schema_name(schema)
     bundle = bundle or packaged_bundle()
-    version = installed_version or 0
+    version = 0
+    if installed_version is not None:
+        version = checked_number(installed_version, field="installed_version")
     if not 0 <= version <= bundle.version:
         raise InvalidArgument(
             f"installed version: this package knows 0 to {bundle.version}",

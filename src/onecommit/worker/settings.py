@@ -166,7 +166,7 @@ def _check_concurrency(concurrency: object, *, field: str) -> None:
 def parse_work(text: str) -> tuple[str, int]:
     """Read a contract's ``name`` or ``name:concurrency``; names may contain colons too."""
     name, _, last = text.rpartition(":")
-    if not name or not last.isdecimal():
+    if not name or not re.fullmatch(r"\d{1,6}", last):
         name, last = text, str(DEFAULT_WORK_CONCURRENCY)
     concurrency = int(last)
     _check_concurrency(concurrency, field="work")
