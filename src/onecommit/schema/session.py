@@ -11,6 +11,7 @@ from onecommit.domain.arguments import checked_text
 from onecommit.domain.capability import MIGRATOR, Needs, lacking
 from onecommit.errors import OnecommitError, SchemaError, StoreUnavailable
 from onecommit.schema.lock import Patience, migration_lock, milliseconds
+from onecommit.store.failures import unreachable
 
 CONNECT_TIMEOUT_SECONDS = 5
 
@@ -106,10 +107,8 @@ def _pooled(what: str) -> SchemaError:
 def _connect(dsn: str) -> Connection:
     try:
         return psycopg.connect(_with_defaults(dsn), autocommit=True, prepare_threshold=None)
-    except errors.ConnectionTimeout as error:
-        raise StoreUnavailable("PostgreSQL did not answer in time") from error
     except psycopg.OperationalError as error:
-        raise StoreUnavailable("PostgreSQL could not be reached, or refused the login") from error
+        raise unreachable(error) from error
 
 
 def _with_defaults(dsn: str) -> str:

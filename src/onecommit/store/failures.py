@@ -1,5 +1,7 @@
 """What the server or the connection raised, as our errors."""
 
+import re
+
 import psycopg
 from psycopg import errors
 
@@ -9,8 +11,39 @@ from onecommit.errors import InvalidArgument, OnecommitError, StoreUnavailable
 CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Rolled back as a whole by the server and right to try again."""
 
-_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
-"""What PostgreSQL says of the limits of the server, of a database and of a role."""
+_UNREACHABLE = (
+    (
+        r"FATAL: .*(too many clients|too many connections|connection slots are reserved)",
+        "the server has no connection left",
+        "Raise max_connections, or lower the pools of those that use this server.",
+    ),
+    (
+        r"FATAL: .*password authentication failed|no password supplied",
+        "the server refused the login: the role or its password is not the right one",
+        "Compare the user and the password of the DSN with the server's.",
+    ),
+    (
+        r"FATAL: .*(role .* does not exist|not permitted to log in|no pg_hba.conf entry)",
+        "the server refused the login: this role may not log in from here",
+        "Create the role with LOGIN, and look into the server's pg_hba.conf.",
+    ),
+    (
+        r"FATAL: .*database .* does not exist",
+        "the server has no database of this name",
+        "Create it, or name another one in the DSN.",
+    ),
+    (
+        r"Connection refused|No such file or directory",
+        "the server could not be reached: nothing listens at its address",
+        "Start it, or repair the host and the port of the DSN.",
+    ),
+    (
+        r"failed to resolve host|could not translate host name",
+        "the server could not be reached: nobody knows the name of its host",
+        "Repair the host of the DSN.",
+    ),
+)
+"""What libpq and PostgreSQL say in English, what it means, and what to do."""
 
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
@@ -76,10 +109,7 @@ def unreachable(error: psycopg.Error) -> StoreUnavailable:
     if isinstance(error, errors.ConnectionTimeout):
         return StoreUnavailable("the server did not answer in time")
     # libpq gives no SQLSTATE for a refused login. A server that speaks another language gets the last answer.
-    text = str(error)
-    if "FATAL: " in text and any(sign in text for sign in _NO_CONNECTION_LEFT):
-        return StoreUnavailable(
-            "the server has no connection left",
-            remedy="Raise max_connections, or lower the pools of those that use this server.",
-        )
+    for sign, meaning, remedy in _UNREACHABLE:
+        if re.search(sign, str(error)):
+            return StoreUnavailable(meaning, remedy=remedy)
     return StoreUnavailable("the server could not be reached, or refused the connection")
