@@ -342,13 +342,14 @@ async def test_a_refusal_inside_a_transaction_is_ours(store: AsyncStore):
 
 
 async def test_an_argument_that_is_no_value_of_its_type_is_refused(store: AsyncStore):
-    """Wherever it is given: no id, revision or limit has more than 64 bits, and no text a NUL."""
+    """Also one that a builder lets through: no id, revision or limit has more than 64 bits, and no text a NUL."""
+    number, text = get_work(1), get_scope("a")
     with pytest.raises(InvalidArgument, match="get_work is larger than the store holds"):
-        await store.run(get_work(2**63))
+        await store.run(replace(number, arguments=(str(2**63),)))
     with pytest.raises(InvalidArgument, match="an argument of get_work is not of its type"):
-        await store.run(get_work(None))
+        await store.run(replace(number, arguments=("None",)))
     with pytest.raises(InvalidArgument, match="a text given to get_scope holds a NUL"):
-        await store.run(get_scope("a\0b"))
+        await store.run(replace(text, arguments=("a\0b",)))
     assert await store.run(get_work(2**63 - 1)) is None
 
 
