@@ -2,13 +2,24 @@
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import psycopg
 import pytest
 
-from onecommit import App, JobContext, JobState, Retry, Safety, WorkInvocation
+from onecommit import (
+    App,
+    CallerOwnedJobContext,
+    FinalizationReceipt,
+    JobContext,
+    JobState,
+    Retry,
+    Safety,
+    SyncJobContext,
+    WorkInvocation,
+)
 from onecommit.app.job import Job
 from onecommit.calls.attempts import claim_jobs
 from onecommit.calls.workers import register_worker
@@ -119,19 +130,24 @@ async def test_a_handler_that_raises_fails_the_test_with_its_words_and_its_place
         raise ValueError(f"no such address: {to}")
 
     @app.job(max_attempts=1)
-    async def sell(ctx: JobContext) -> object:
+    def sell(ctx: SyncJobContext) -> object:
         return object()
+
+    @app.caller_owned_job()
+    async def settle(ctx: CallerOwnedJobContext) -> FinalizationReceipt:
+        return None
 
     await send.enqueue(to="ada")
     await sell.enqueue()
+    await settle.enqueue()
     with pytest.raises(JobsFailed) as failed:
         await run_jobs(app)
     head, *said = str(failed.value).splitlines()
-    assert head == "2 attempts failed:"
-    [sold, sent] = sorted(said)
-    assert "send, job 1, attempt 1, handler_error: ValueError: no such address: ada (" in sent
-    assert "test_testing.py:" in sent
-    assert "sell, job 2, attempt 1, invalid_result: " in sold
+    assert head == "3 attempts failed:"
+    [sent, sold, settled] = sorted(said, key=lambda line: re.search(r"job=(\d+)", line)[1])
+    assert re.search(r"kind=send .* frames=.*test_testing.py:.* send: ValueError: no such", sent)
+    assert re.search(r"kind=sell .* code=invalid_result .*: `result` holds a value that JSON", sold)
+    assert re.search(r"no_receipt .* kind=settle .*\. Return what ctx.complete_in_tx", settled)
 
 
 async def test_an_executor_that_raises_fails_the_test_too(app: App):
@@ -142,7 +158,7 @@ async def test_an_executor_that_raises_fails_the_test_too(app: App):
         raise ConnectionError
 
     await charge.accept(1, scope="shop", command_id="c", idempotency_key="k")
-    with pytest.raises(JobsFailed, match=r"charge/1, Work 1, attempt 1: ConnectionError \(.*run\)"):
+    with pytest.raises(JobsFailed, match=r"work=1 contract=charge/1 .*=ConnectionError .* run$"):
         await run_jobs(app)
 
 

@@ -20,7 +20,12 @@ Emit = Callable[[Event], None]
 
 
 def log_event(event: Event) -> None:
-    """Write the event to the ``onecommit`` logger as ``name key=value …``."""
+    """Write the event to the ``onecommit`` logger."""
     if logger.isEnabledFor(event.level):
-        pairs = [f"{field.name}={getattr(event, field.name)}" for field in fields(event)]
-        logger.log(event.level, "%s", " ".join([event.name, *pairs]), extra={"event": event})
+        logger.log(event.level, "%s", line_of(event), extra={"event": event})
+
+
+def line_of(event: Event) -> str:
+    """``name key=value …``."""
+    pairs = [f"{field.name}={getattr(event, field.name)}" for field in fields(event)]
+    return " ".join([event.name, *pairs])

@@ -6,10 +6,27 @@ from typing import Any
 from onecommit.app.app import App
 from onecommit.calls.views import get_job
 from onecommit.store.async_store import AsyncStore
-from onecommit.telemetry.events import AttemptFailed, Event, WorkAttemptFailed, log_event
+from onecommit.telemetry.event import line_of
+from onecommit.telemetry.events import (
+    AttemptFailed,
+    CompletedThenRaised,
+    Event,
+    FollowUpFailed,
+    NoReceipt,
+    ReceiptWithoutCompletion,
+    WorkAttemptFailed,
+    log_event,
+)
 from onecommit.worker import Worker
 
-Failure = AttemptFailed | WorkAttemptFailed
+Failure = (
+    AttemptFailed
+    | NoReceipt
+    | ReceiptWithoutCompletion
+    | CompletedThenRaised
+    | FollowUpFailed
+    | WorkAttemptFailed
+)
 
 
 class JobsFailed(AssertionError):
@@ -22,7 +39,8 @@ async def run_jobs(app: App, *, queues: Mapping[str, int] | None = None, **setti
     Retries, snoozes and delayed jobs that are due later stay. The arguments are those of `App.worker`.
 
     Raises:
-        JobsFailed: An attempt failed; its job stands as in production, retried later or dead.
+        JobsFailed: An attempt failed, or a caller-owned one did not follow its contract; its job stands as
+            in production, retried later or dead.
     """
     failures: list[Failure] = []
 
@@ -37,20 +55,16 @@ async def run_jobs(app: App, *, queues: Mapping[str, int] | None = None, **setti
     if failures:
         async with AsyncStore(app.settings) as store:
             said = [await _sentence(store, failure) for failure in failures]
-        raise JobsFailed("\n".join([f"{len(said)} attempts failed:", *said]))
+        raise JobsFailed("\n  ".join([f"{len(said)} attempts failed:", *said]))
 
 
 async def _sentence(store: AsyncStore, failure: Failure) -> str:
+    """The line of the log, and what the exception said, which no log holds."""
+    line = line_of(failure)
     if isinstance(failure, WorkAttemptFailed):
-        where = f"{failure.contract}, Work {failure.work}, attempt {failure.attempt}"
-        return f"  {where}: {failure.failure} ({failure.frames})"
-    where = f"{failure.kind}, job {failure.job}, attempt {failure.attempt}, {failure.code}"
-    what = await _what_it_said(store, failure)
-    return f"  {where}: {failure.failure}{what} ({failure.frames})"
-
-
-async def _what_it_said(store: AsyncStore, failure: AttemptFailed) -> str:
-    """The store keeps the text of a job's last failure, which may be that of a later attempt."""
+        return line
     job = await store.run(get_job(failure.job))
-    detail = job.detail if job is not None and isinstance(job.detail, dict) else {}
-    return f": {detail.get('error')}" if detail.get("type") == failure.failure else ""
+    # The store keeps the last failure of a job, which may be that of a later attempt.
+    if job is None or job.attempt != failure.attempt or "error" not in (job.detail or ()):
+        return line
+    return f"{line}: {job.detail['type']}: {job.detail['error']}"
