@@ -85,6 +85,7 @@ JOBS = [
     ),
 ]
 CALLBACKS = [
+    Method("list", {}, {"job_id": NO_NUMBER, "queue": NO_TEXT, "kind": NO_TEXT, **PAGE}),
     Method("resume", {"callback_id": CALLBACK}, {"callback_id": NO_UUID, "payload": NO_JSON}),
     Method("complete", {"callback_id": CALLBACK}, {"callback_id": NO_UUID, "result": NO_JSON}),
     Method(
@@ -114,6 +115,11 @@ WORKS = [
             "contract": NO_TEXT,
             **PAGE,
         },
+    ),
+    Method(
+        "works.counts_by_contract",
+        {},
+        {"scope": NO_TEXT, "contract": NO_TEXT, "by_scope": NO_FLAG, "limit": NO_LIMIT},
     ),
     Method("works.cancel", COMMAND, NOT_OF_WORK),
     Method("works.reconcile", COMMAND, {"lease": (None, *NO_DURATION), **NOT_OF_WORK}),

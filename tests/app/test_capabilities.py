@@ -78,6 +78,9 @@ METHOD: dict[str, Callable[[App], Awaitable[Any]]] = {
     "app.dead_letters.retry": lambda app: app.dead_letters.retry([NOBODY], **WHO),
     "app.dead_letters.purge": lambda app: app.dead_letters.purge([NOBODY], **WHO),
     "app.workers.list": lambda app: app.workers.list(),
+    "app.workers.loads": lambda app: app.workers.loads(),
+    "app.ring.get": lambda app: app.ring.get(),
+    "app.callbacks.list": lambda app: app.callbacks.list(),
     "app.callbacks.resume": lambda app: app.callbacks.resume(uuid4()),
     "app.callbacks.complete": lambda app: app.callbacks.complete(uuid4()),
     "app.callbacks.fail": lambda app: app.callbacks.fail(uuid4(), reason="r"),
@@ -87,6 +90,7 @@ METHOD: dict[str, Callable[[App], Awaitable[Any]]] = {
     "app.works.events": lambda app: app.works.events(NOBODY),
     "app.works.permits": lambda app: app.works.permits(NOBODY),
     "app.works.counts": lambda app: app.works.counts(),
+    "app.works.counts_by_contract": lambda app: app.works.counts_by_contract(),
     "app.works.cancel": lambda app: app.works.cancel(app.item, **NAMED),
     "app.works.reconcile": lambda app: app.works.reconcile(app.item, **NAMED),
     "app.works.resolve": lambda app: app.works.resolve(app.item, NotApplied(), revision=1, **NAMED),
@@ -161,7 +165,7 @@ def test_every_public_method_is_in_the_table(strict: Provisioned):
     """What an App offers that reaches the store; a worker is tried as the command."""
     app = opened(strict.login("reader"), strict.admin)
     clients = {
-        "jobs", "queues", "dead_letters", "workers", "callbacks", "works", "scopes",
+        "jobs", "queues", "dead_letters", "workers", "ring", "callbacks", "works", "scopes",
     }  # fmt: skip
     offered = {
         f"app.{client}.{name}"

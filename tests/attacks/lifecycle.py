@@ -104,6 +104,9 @@ def _reading(engine: Engine) -> None:
     )  # fmt: skip
     assert [row.queue for row in engine.call("list_queues") if row.queue == "q"] == ["q"]
     assert engine.call("list_workers")
+    assert engine.call("worker_loads")
+    named = {"p_job_id": None, "p_queue": "q", "p_kind": None, "p_limit": 10, "p_before": None}
+    engine.call("list_callbacks", **named)
     for function in ("chapter_pins", "dead_letter_counts", "lane_health"):
         engine.call(function)
     assert engine.call("store_health")
@@ -173,6 +176,9 @@ def _suspended(engine: Engine, operator: Operator, work_ids: list[int]) -> None:
     for function in ("work_events", "work_permits"):
         assert engine.call(function, p_work_id=first)
     assert engine.call("work_counts")
+    assert engine.call(
+        "count_work", p_scope_id=None, p_contract_name=None, p_by_scope=True, p_limit=10
+    )
     assert engine.call("get_scope", p_scope_id="tenant-1")[0].state == "active"
     named = {"p_states": None, "p_needs_operator": True, "p_contract_name": None, "p_before": None}
     assert engine.call("list_work", p_scope_id="tenant-1", p_limit=10, **named)

@@ -22,6 +22,7 @@ IDS = ("abc", "1.5", "", "0x10", "1e3", "٣x", "9" * 20, "9" * 5000, BYTES)
 NUMBERS = (*IDS, "0", str(10**30), "-1")
 SECONDS = ("abc", "", "nan", "inf", "-inf", "0", "-1", "1e300", "1h", BYTES)
 WHO = ("", " ", BYTES)
+CALLBACK = "6a1f2f0e-59b6-4d5c-a5d5-7c5f0c7e0b11"
 IDENTIFIERS = ("a b", "x" * 300, "ä", BYTES)
 ON_WORK = ("--command-id", "c", *WHY)
 
@@ -30,6 +31,21 @@ TABLE: list[tuple[tuple[str, ...], dict[str | None, tuple[str, ...]]]] = [
     (("job", "list"), {"--state": ("lost", "", BYTES), "--queue": (BYTES,), "--kind": (BYTES,), "--limit": NUMBERS, "--before": IDS}),
     (("job", "show"), {None: IDS}),
     (("job", "cancel", *WHY), {None: IDS, "--actor": WHO, "--reason": WHO}),
+    (
+        ("job", "cancel", "--queue", "q", "--yes", *WHY),
+        {"--kind": (BYTES,), "--tag": (BYTES,), "--state": ("lost", "", "completed"), "--limit": (*NUMBERS, "10001")},
+    ),
+    (
+        ("callback", "list"),
+        {"--job": IDS, "--queue": (BYTES,), "--kind": (BYTES,), "--limit": NUMBERS, "--before": IDS},
+    ),
+    *(
+        (("callback", name, *why), {None: ("abc", "", "1", BYTES)})
+        for name, why in (("resume", ()), ("complete", ()), ("fail", WHY), ("retry", WHY))
+    ),
+    (("callback", "resume", CALLBACK), {"--payload": ("/nowhere", "/", "", "/dev/null")}),
+    (("callback", "complete", CALLBACK), {"--result": ("/nowhere", "/", "", "/dev/null")}),
+    (("callback", "retry", CALLBACK, *WHY), {"--delay-seconds": SECONDS[:5] + SECONDS[6:], "--reason": (BYTES,)}),
     (("queue", "show"), {None: ("nowhere", "", BYTES)}),
     *(
         (("queue", name, *WHY), {None: ("nowhere", "", BYTES), "--actor": WHO, "--reason": WHO})
@@ -40,6 +56,7 @@ TABLE: list[tuple[tuple[str, ...], dict[str | None, tuple[str, ...]]]] = [
     (("dlq", "purge", *WHY, "--yes"), {None: IDS, "--actor": WHO, "--reason": WHO}),
     (("work", "list"), {"--scope": (BYTES,), "--state": ("lost", ""), "--contract": (BYTES,), "--limit": NUMBERS, "--before": IDS}),
     (("work", "show"), {None: IDS}),
+    (("work", "counts"), {"--scope": (BYTES,), "--contract": (BYTES,), "--limit": NUMBERS}),
     (("work", "cancel", *ON_WORK), {None: IDS, "--actor": WHO, "--reason": WHO, "--command-id": IDENTIFIERS}),
     (("work", "reconcile", *ON_WORK), {None: IDS, "--lease-seconds": SECONDS}),
     (
@@ -82,6 +99,7 @@ TABLE: list[tuple[tuple[str, ...], dict[str | None, tuple[str, ...]]]] = [
             "--shared-pool": NUMBERS,
             "--metrics-port": (*NUMBERS, "65536"),
             "--metrics-host": ("", BYTES),
+            "--log-format": ("lost", "", BYTES),
             "--name": ("x" * 201, "a\nb", BYTES),
         },
     ),

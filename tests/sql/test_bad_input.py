@@ -305,10 +305,12 @@ CALLS = {
     ),
     "cancel in no state": ("unfinished_jobs", "states", {"p_states": [None], "p_limit": 1}),
     "cancel too many": ("unfinished_jobs", "limit", {"p_states": None, "p_limit": 1001}),
+    "callbacks limit": ("list_callbacks", "limit", {"p_limit": 0}),
     "lanes none": ("add_lanes", "count", {"p_count": 0}),
     "lanes too many": ("add_lanes", "count", {"p_count": 1024}),
 }
 DEFAULTS = {
+    "list_callbacks": {"p_job_id": None, "p_queue": None, "p_kind": None, "p_before": None},
     "unfinished_jobs": {"p_queue": None, "p_kind": None, "p_tags": None, "p_before": None},
     "claim_jobs": {"p_lifetime_us": None, "p_sleep": None},
     "finish_jobs": {

@@ -61,6 +61,46 @@ def test_a_waiting_job_is_listed_as_such(engine: Engine):
     assert found["running"] == []
 
 
+def waits(engine: Engine, **filters: object) -> list[object]:
+    named = {"p_job_id": None, "p_queue": None, "p_kind": None, "p_limit": 100, "p_before": None}
+    return engine.call("list_callbacks", **named | filters)
+
+
+def test_what_waits_for_an_answer_is_listed_without_its_id(engine: Engine):
+    """By job, newest first; resolved, orphaned and ended ones are not."""
+    first, second, over = engine.take(3)
+    engine.callback(over)
+    asked = engine.callback(first, name="provider")
+    engine.callback(first)
+    engine.wait_for(second, engine.callback(second))
+    engine.finish([over], "retried", delay_us=10**9, lock=True)
+    found = waits(engine)
+    assert [(row.job_id, row.name, row.awaited, row.state) for row in found] == [
+        (second.job_id, None, True, "waiting"),
+        (first.job_id, "provider", False, "running"),
+        (first.job_id, None, False, "running"),
+    ]
+    assert {(row.queue, row.kind, row.attempt) for row in found} == {("q", "k", 1)}
+    assert all(row.timeout_at > row.registered_at for row in found)
+    assert "callback_id" not in found[0]._fields
+    assert waits(engine, p_limit=1) == found[:1]
+    assert waits(engine, p_before=second.job_id) == found[1:]
+    assert waits(engine, p_job_id=first.job_id, p_queue="q", p_kind="k") == found[1:]
+    assert waits(engine, p_queue="other") == waits(engine, p_kind="other") == []
+    assert engine.resume_external(asked) == "accepted"
+    assert len(waits(engine, p_job_id=first.job_id)) == 1
+    engine.cancel(first.job_id, second.job_id)
+    assert waits(engine) == []
+
+
+def test_a_callback_with_a_name_is_listed_between_two_attempts(engine: Engine):
+    """It belongs to the job, which may ask for it again."""
+    [attempt] = engine.take()
+    engine.callback(attempt, name="provider")
+    engine.finish([attempt], "retried", delay_us=10**9, lock=True)
+    assert [(row.name, row.state) for row in waits(engine)] == [("provider", "scheduled")]
+
+
 def test_an_early_resume_is_kept(engine: Engine):
     """The outside may be faster than the handler."""
     [attempt] = engine.take()

@@ -253,6 +253,28 @@ def test_workers_are_listed_with_what_they_said(engine: Engine):
     assert (second.worker, second.epoch, second.ended_at) == (engine.worker, engine.epoch, None)
 
 
+def test_what_workers_hold_is_counted(engine: Engine):
+    """Claimed and leased attempts run, and wait while a callback is awaited; what has ended is not counted."""
+    first = engine.register()
+    running, leased, waiting, completed = engine.take(4)
+    assert engine.materialize(leased)
+    engine.callback(leased)
+    callback = engine.callback(waiting)
+    engine.wait_for(waiting, callback)
+    engine.complete([completed])
+    second = engine.register()
+    engine.take(2, priority=1)
+    assert engine.call("lead", p_worker=second, p_ttl_us=HOUR_US)[0][0]
+    loads = [tuple(row) for row in engine.call("worker_loads")]
+    assert loads == [(first, 2, 1, 0, False), (second, 2, 0, 0, True)]
+    engine.retire(first)
+    assert [row.worker for row in engine.call("worker_loads")] == [first, second]
+    assert engine.resume_external(callback) == "accepted"
+    assert engine.call("worker_loads")[0][1:3] == (3, 0)
+    engine.cancel(running.job_id, leased.job_id, waiting.job_id)
+    assert engine.call("worker_loads")[0][1:3] == (0, 0)
+
+
 def test_the_ring_is_shown(engine: Engine):
     """One row for each chapter that stands."""
     engine.take()

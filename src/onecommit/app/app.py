@@ -7,7 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from uuid import UUID
 
-from onecommit.app.async_client import AsyncDeadLetters, AsyncJobs, AsyncQueues, AsyncWorkers
+from onecommit.app.async_client import (
+    AsyncDeadLetters,
+    AsyncJobs,
+    AsyncQueues,
+    AsyncRing,
+    AsyncWorkers,
+)
 from onecommit.app.async_works import AsyncScopes, AsyncWorks
 from onecommit.app.authorization import AsyncAuthorization, Authorization, SyncAuthorization
 from onecommit.app.callbacks import Callbacks
@@ -17,7 +23,7 @@ from onecommit.app.observers import Observer, Observers
 from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.app.sync_callbacks import SyncCallbacks
-from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncWorkers
+from onecommit.app.sync_client import SyncDeadLetters, SyncJobs, SyncQueues, SyncRing, SyncWorkers
 from onecommit.app.sync_works import SyncScopes, SyncWorks
 from onecommit.app.work import Work
 from onecommit.app.work_contract import WorkContract
@@ -100,6 +106,7 @@ class App:
         self.queues = AsyncQueues(stores)
         self.dead_letters = AsyncDeadLetters(stores)
         self.workers = AsyncWorkers(stores)
+        self.ring = AsyncRing(stores)
         self.callbacks = Callbacks(stores, self.registry)
         self._authorization = Authorization()
         self.works = AsyncWorks(stores, self.registry, self._authorization)
@@ -307,6 +314,7 @@ class SyncClient:
         self.queues = SyncQueues(stores)
         self.dead_letters = SyncDeadLetters(stores)
         self.workers = SyncWorkers(stores)
+        self.ring = SyncRing(stores)
         self.callbacks = SyncCallbacks(stores, registry)
         self.works = SyncWorks(stores, registry, authorization)
         self.scopes = SyncScopes(stores, authorization)

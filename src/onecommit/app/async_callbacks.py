@@ -1,7 +1,8 @@
 """Resolving callbacks from outside of their handlers."""
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from onecommit.app.async_follow_ups import AsyncClosedJobs
@@ -9,8 +10,9 @@ from onecommit.app.registration import Registry
 from onecommit.app.stores import Stores
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
+from onecommit.calls.views import list_callbacks
 from onecommit.domain.arguments import checked_text
-from onecommit.domain.callback import CallbackAnswer, checked_callback_id
+from onecommit.domain.callback import CallbackAnswer, CallbackView, checked_callback_id
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
@@ -19,11 +21,13 @@ from onecommit.drivers.driver import AsyncDriver
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
+T = TypeVar("T")
+
 
 class AsyncCallbacks:
     """Resolves callbacks on a connection of the App, or in a caller's transaction.
 
-    Each method answers whether the resolution was accepted. If it was not, it changed nothing.
+    Each but `list` answers whether the resolution was accepted. If it was not, it changed nothing.
     """
 
     def __init__(
@@ -32,6 +36,27 @@ class AsyncCallbacks:
         self._stores = stores
         self._registry = registry
         self._driver = driver
+
+    async def list(
+        self,
+        *,
+        job_id: int | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[CallbackView]:
+        """What waits for an answer, without the callbacks' ids: whoever knows one may resolve it.
+
+        Args:
+            job_id: Only of this job.
+            queue: Only of this queue.
+            kind: Only of this kind.
+            limit: Of at most so many jobs, the newest first; 1 to 1000.
+            before: Only of jobs below this id.
+        """
+        call = list_callbacks(job_id=job_id, queue=queue, kind=kind, limit=limit, before=before)
+        return await self._run(call)
 
     async def resume(self, callback_id: str | UUID, payload: Any = None) -> CallbackAnswer:
         """Let the handler go on with the payload, a JSON value; kept if it does not wait yet.
@@ -102,7 +127,7 @@ class AsyncCallbacks:
             return await self._stores.async_epoch(self._driver)
         return (await self._stores.async_store()).epoch
 
-    async def _run(self, call: Call[CallbackAnswer]) -> CallbackAnswer:
+    async def _run(self, call: Call[T]) -> T:
         if self._driver is not None:
             return await self._driver.run(call)
         return await (await self._stores.async_store()).run(call)

@@ -1,4 +1,4 @@
-"""Looking at jobs, queues and workers, and operating them."""
+"""Looking at jobs, queues, workers and the ring, and operating them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -9,10 +9,11 @@ from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
 from onecommit.domain.arguments import checked_flag, checked_number
 from onecommit.domain.follow_up import Transition
-from onecommit.domain.identity import JobId
+from onecommit.domain.identity import JobId, WorkerId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueFinalization, QueueView
-from onecommit.domain.worker import WorkerView
+from onecommit.domain.ring import RingView
+from onecommit.domain.worker import WorkerLoad, WorkerView
 from onecommit.errors import InvalidArgument
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
@@ -223,6 +224,27 @@ class AsyncWorkers:
         """Every worker that is alive or whose jobs are not settled yet."""
         store = await self._stores.async_store()
         return await store.run(views.list_workers())
+
+    async def loads(self) -> Mapping[WorkerId, WorkerLoad]:
+        """What each of them holds, and which one leads."""
+        store = await self._stores.async_store()
+        return await store.run(views.worker_loads())
+
+
+class AsyncRing:
+    """The ring of chapters that holds the jobs."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def get(self) -> RingView:
+        """Its chapters and who leads; its `obstacles()` say what keeps it from turning."""
+        store = await self._stores.async_store()
+        return RingView(
+            health=await store.run(views.store_health()),
+            chapters=await store.run(views.ring_status()),
+            pins=await store.run(views.chapter_pins()),
+        )
 
 
 async def _on_jobs(

@@ -22,7 +22,7 @@ from onecommit.domain.work_command import (
     ScopeDisabling,
 )
 from onecommit.domain.work_exit import Applied, NotApplied
-from onecommit.domain.work_view import PermitView, ScopeView, WorkHistoryEntry, WorkView
+from onecommit.domain.work_view import PermitView, ScopeView, WorkCount, WorkHistoryEntry, WorkView
 from onecommit.errors import WorkNotFound
 
 RECONCILIATION_LEASE = timedelta(minutes=1)
@@ -93,6 +93,26 @@ class AsyncWorks:
         """How many unfinished items stand in each state."""
         store = await self._stores.async_store()
         return await store.run(work_views.work_counts())
+
+    async def counts_by_contract(
+        self,
+        *,
+        scope: str | None = None,
+        contract: str | None = None,
+        by_scope: bool = False,
+        limit: int = 100,
+    ) -> Sequence[WorkCount]:
+        """How many unfinished items of each contract stand in each state, the largest counts first.
+
+        Args:
+            scope: Only of this scope.
+            contract: Only of this name, in any version.
+            by_scope: Count those of each scope for themselves.
+            limit: At most so many counts, 1 to 1000.
+        """
+        store = await self._stores.async_store()
+        call = work_views.count_work(scope=scope, contract=contract, by_scope=by_scope, limit=limit)
+        return await store.run(call)
 
     async def cancel(
         self, work_id: int, *, command_id: str, actor: str, reason: str, scope: str | None = None

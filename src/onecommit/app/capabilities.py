@@ -6,7 +6,7 @@ from onecommit.domain.capability import Needs
 
 OPERATOR: Needs = (("operator",),)
 READER: Needs = (("reader",),)
-_INGRESS: Needs = (("callback_ingress",),)
+INGRESS: Needs = (("callback_ingress",),)
 _PRODUCER: Needs = (("producer",),)
 _ACCEPTOR: Needs = (("work_acceptor",),)
 WORKER: Needs = (("executor", "maintenance"),)
@@ -36,15 +36,19 @@ METHODS: Mapping[str, Needs] = {
     "app.dead_letters.retry": OPERATOR,
     "app.dead_letters.purge": OPERATOR,
     "app.workers.list": READER,
-    "app.callbacks.resume": _INGRESS,
-    "app.callbacks.complete": _INGRESS,
-    "app.callbacks.fail": _INGRESS,
-    "app.callbacks.retry": _INGRESS,
+    "app.workers.loads": READER,
+    "app.ring.get": READER,
+    "app.callbacks.list": READER,
+    "app.callbacks.resume": INGRESS,
+    "app.callbacks.complete": INGRESS,
+    "app.callbacks.fail": INGRESS,
+    "app.callbacks.retry": INGRESS,
     "app.works.get": WORK_READER,
     "app.works.list": WORK_READER,
     "app.works.events": WORK_READER,
     "app.works.permits": WORK_READER,
     "app.works.counts": WORK_READER,
+    "app.works.counts_by_contract": WORK_READER,
     "app.works.cancel": WORK_OPERATOR,
     "app.works.reconcile": WORK_OPERATOR,
     "app.works.resolve": WORK_OPERATOR,

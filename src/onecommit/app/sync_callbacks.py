@@ -1,8 +1,9 @@
 # Generated from async_callbacks.py by tools/generate_sync.py: edit that file, then `make sync`.
 """Resolving callbacks from outside of their handlers."""
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from onecommit.app.registration import Registry
@@ -10,8 +11,9 @@ from onecommit.app.stores import Stores
 from onecommit.app.sync_follow_ups import SyncClosedJobs
 from onecommit.calls import callbacks as calls
 from onecommit.calls.call import Call
+from onecommit.calls.views import list_callbacks
 from onecommit.domain.arguments import checked_text
-from onecommit.domain.callback import CallbackAnswer, checked_callback_id
+from onecommit.domain.callback import CallbackAnswer, CallbackView, checked_callback_id
 from onecommit.domain.follow_up import Transition
 from onecommit.domain.identity import Epoch
 from onecommit.domain.payload import encode_result
@@ -20,11 +22,13 @@ from onecommit.drivers.driver import SyncDriver
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
+T = TypeVar("T")
+
 
 class SyncCallbacks:
     """Resolves callbacks on a connection of the App, or in a caller's transaction.
 
-    Each method answers whether the resolution was accepted. If it was not, it changed nothing.
+    Each but `list` answers whether the resolution was accepted. If it was not, it changed nothing.
     """
 
     def __init__(
@@ -33,6 +37,27 @@ class SyncCallbacks:
         self._stores = stores
         self._registry = registry
         self._driver = driver
+
+    def list(
+        self,
+        *,
+        job_id: int | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Sequence[CallbackView]:
+        """What waits for an answer, without the callbacks' ids: whoever knows one may resolve it.
+
+        Args:
+            job_id: Only of this job.
+            queue: Only of this queue.
+            kind: Only of this kind.
+            limit: Of at most so many jobs, the newest first; 1 to 1000.
+            before: Only of jobs below this id.
+        """
+        call = list_callbacks(job_id=job_id, queue=queue, kind=kind, limit=limit, before=before)
+        return self._run(call)
 
     def resume(self, callback_id: str | UUID, payload: Any = None) -> CallbackAnswer:
         """Let the handler go on with the payload, a JSON value; kept if it does not wait yet.
@@ -101,7 +126,7 @@ class SyncCallbacks:
             return self._stores.sync_epoch(self._driver)
         return (self._stores.sync_store()).epoch
 
-    def _run(self, call: Call[CallbackAnswer]) -> CallbackAnswer:
+    def _run(self, call: Call[T]) -> T:
         if self._driver is not None:
             return self._driver.run(call)
         return (self._stores.sync_store()).run(call)

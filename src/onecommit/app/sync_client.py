@@ -1,5 +1,5 @@
 # Generated from async_client.py by tools/generate_sync.py: edit that file, then `make sync`.
-"""Looking at jobs, queues and workers, and operating them."""
+"""Looking at jobs, queues, workers and the ring, and operating them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,10 +10,11 @@ from onecommit.calls import operators, views
 from onecommit.calls.call import Call, Routine
 from onecommit.domain.arguments import checked_flag, checked_number
 from onecommit.domain.follow_up import Transition
-from onecommit.domain.identity import JobId
+from onecommit.domain.identity import JobId, WorkerId
 from onecommit.domain.job import JobResult, JobState, JobView
 from onecommit.domain.queue import QueueFinalization, QueueView
-from onecommit.domain.worker import WorkerView
+from onecommit.domain.ring import RingView
+from onecommit.domain.worker import WorkerLoad, WorkerView
 from onecommit.errors import InvalidArgument
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
@@ -224,6 +225,27 @@ class SyncWorkers:
         """Every worker that is alive or whose jobs are not settled yet."""
         store = self._stores.sync_store()
         return store.run(views.list_workers())
+
+    def loads(self) -> Mapping[WorkerId, WorkerLoad]:
+        """What each of them holds, and which one leads."""
+        store = self._stores.sync_store()
+        return store.run(views.worker_loads())
+
+
+class SyncRing:
+    """The ring of chapters that holds the jobs."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    def get(self) -> RingView:
+        """Its chapters and who leads; its `obstacles()` say what keeps it from turning."""
+        store = self._stores.sync_store()
+        return RingView(
+            health=store.run(views.store_health()),
+            chapters=store.run(views.ring_status()),
+            pins=store.run(views.chapter_pins()),
+        )
 
 
 def _on_jobs(

@@ -9,7 +9,7 @@ from onecommit.calls.call import Call, Routine, Rows
 from onecommit.calls.literals import flag, integer, optional_integer, optional_text, text_array
 from onecommit.domain.arguments import INTEGER, checked_text
 from onecommit.domain.work import WorkState
-from onecommit.domain.work_view import PermitView, ScopeView, WorkHistoryEntry, WorkView
+from onecommit.domain.work_view import PermitView, ScopeView, WorkCount, WorkHistoryEntry, WorkView
 from onecommit.errors import InvalidArgument
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -32,6 +32,16 @@ LIST_WORK = Routine(
 WORK_EVENTS = Routine("work_events", {"p_work_id": "bigint"}, WorkHistoryEntry.__struct_fields__)
 WORK_PERMITS = Routine("work_permits", {"p_work_id": "bigint"}, PermitView.__struct_fields__)
 WORK_COUNTS = Routine("work_counts", {}, ("state", "items"))
+COUNT_WORK = Routine(
+    "count_work",
+    {
+        "p_scope_id": "text",
+        "p_contract_name": "text",
+        "p_by_scope": "boolean",
+        "p_limit": "integer",
+    },
+    ("scope_id", *WorkCount.__struct_fields__[1:]),
+)
 GET_SCOPE = Routine(
     "get_scope", {"p_scope_id": "text"}, ("scope_id", *ScopeView.__struct_fields__[1:])
 )
@@ -77,6 +87,19 @@ def work_permits(work_id: int) -> Call[list[PermitView]]:
 def work_counts() -> Call[dict[WorkState, int]]:
     """How many unfinished items stand in each state."""
     return Call(WORK_COUNTS, (), lambda rows: {WorkState(state): items for state, items in rows})
+
+
+def count_work(
+    *, scope: str | None, contract: str | None, by_scope: bool, limit: int
+) -> Call[list[WorkCount]]:
+    """How many unfinished items of each contract stand in each state, the largest counts first."""
+    arguments = (
+        optional_text(scope, field="scope"),
+        optional_text(contract, field="contract"),
+        flag(by_scope, field="by_scope"),
+        integer(limit, field="limit", bits=INTEGER),
+    )
+    return Call(COUNT_WORK, arguments, lambda rows: _read(WorkCount, rows))
 
 
 def get_scope(scope: str) -> Call[ScopeView | None]:

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from onecommit.cli.callback import callback_commands
 from onecommit.cli.capabilities import say_needs
 from onecommit.cli.demo import demo
 from onecommit.cli.dlq import dlq_commands
@@ -20,10 +21,12 @@ from onecommit.cli.lanes import lanes_commands
 from onecommit.cli.migrate import migrate
 from onecommit.cli.provision import provision
 from onecommit.cli.queue import queue_commands
+from onecommit.cli.ring import ring
 from onecommit.cli.scope import scope_commands
 from onecommit.cli.status import status
 from onecommit.cli.work import work_commands
 from onecommit.cli.worker import worker
+from onecommit.cli.workers import workers
 from onecommit.errors import InvalidArgument, OnecommitError
 from onecommit.version import __version__
 
@@ -60,6 +63,8 @@ app.command()(worker)
 app.command()(migrate)
 app.command()(status)
 app.command()(doctor)
+app.command()(workers)
+app.command()(ring)
 app.command()(provision)
 app.command()(fence)
 app.add_typer(epoch_commands, name="epoch")
@@ -67,6 +72,7 @@ app.add_typer(lanes_commands, name="lanes")
 app.add_typer(job_commands, name="job")
 app.add_typer(queue_commands, name="queue")
 app.add_typer(dlq_commands, name="dlq")
+app.add_typer(callback_commands, name="callback")
 app.add_typer(work_commands, name="work")
 app.add_typer(scope_commands, name="scope")
 app.add_typer(embedded_commands, name="embedded")

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from onecommit.app.capabilities import (
+    INGRESS,
     OPERATOR,
     READER,
     WORK_OPERATOR,
@@ -23,6 +24,8 @@ COMMANDS: Mapping[str, Needs] = {
     "migrate": MIGRATOR,
     "status": READER,
     "doctor": (),
+    "workers": READER,
+    "ring": READER,
     "provision": (),
     "fence": MIGRATOR,
     "epoch init": MIGRATOR,
@@ -40,8 +43,14 @@ COMMANDS: Mapping[str, Needs] = {
     "dlq list": READER,
     "dlq retry": OPERATOR,
     "dlq purge": OPERATOR,
+    "callback list": READER,
+    "callback resume": INGRESS,
+    "callback complete": INGRESS,
+    "callback fail": INGRESS,
+    "callback retry": INGRESS,
     "work list": WORK_READER,
     "work show": WORK_READER,
+    "work counts": WORK_READER,
     "work cancel": WORK_OPERATOR,
     "work reconcile": WORK_OPERATOR,
     "work resolve": WORK_OPERATOR,

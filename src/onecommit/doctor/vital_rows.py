@@ -61,31 +61,6 @@ class LockRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthRow:
-    """The answer of store_health()."""
-
-    at: datetime
-    ring_size: int
-    oldest: int
-    head: int
-    head_is_full: bool
-    reclaim_due_at: datetime | None
-    leader: int | None
-    leader_until: datetime | None
-    promotion_due_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinRow:
-    """A row of chapter_pins()."""
-
-    queue: str | None
-    claimed: bool
-    attempts: int
-    job_ids: list[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRow:
     """A row of lane_health()."""
 

@@ -15,15 +15,14 @@ from onecommit.doctor.catalog import PATIENCE
 from onecommit.doctor.vital_rows import (
     ConnectionRow,
     DeadLetterRow,
-    HealthRow,
     HolderRow,
     LaneRow,
     LockRow,
-    PinRow,
     SessionRow,
     WorkRow,
 )
 from onecommit.domain.connections import ConnectionBudget
+from onecommit.domain.ring import ChapterPin, StoreHealth
 from onecommit.domain.worker import WorkerView
 from onecommit.errors import OnecommitError
 from onecommit.schema.session import is_pooled
@@ -44,8 +43,8 @@ class Vitals:
     sessions: tuple[SessionRow, ...]
     holders: tuple[HolderRow, ...]
     locks: tuple[LockRow, ...]
-    health: HealthRow | None
-    pins: tuple[PinRow, ...]
+    health: StoreHealth | None
+    pins: tuple[ChapterPin, ...]
     lanes: tuple[LaneRow, ...]
     """A number that waits is one that waited for a second."""
     workers: tuple[WorkerView, ...]
@@ -102,8 +101,8 @@ class _Reader:
             sessions=(),
             holders=self._rows(HolderRow, queries.HOLDERS),
             locks=locks,
-            health=_only(self._ask(HealthRow, "store_health")),
-            pins=self._ask(PinRow, "chapter_pins"),
+            health=_only(self._ask(StoreHealth, "store_health")),
+            pins=self._ask(ChapterPin, "chapter_pins"),
             lanes=lanes,
             workers=self._ask(WorkerView, "list_workers"),
             dead_letters=self._ask(DeadLetterRow, "dead_letter_counts"),

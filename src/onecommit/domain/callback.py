@@ -6,7 +6,10 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from onecommit.domain.identity import JobId, RunLease
+from onecommit.domain.job import JobState
 from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
@@ -23,6 +26,22 @@ class Callback:
     run_lease: RunLease
     timeout_at: datetime
     """By the clock of the database."""
+
+
+class CallbackView(msgspec.Struct, frozen=True, kw_only=True):
+    """A callback that is not resolved, without its id: whoever knows that may resolve it."""
+
+    job_id: JobId
+    queue: str
+    kind: str
+    state: JobState
+    """Of the job."""
+    attempt: int
+    name: str | None
+    awaited: bool
+    """Whether the handler waits for it already."""
+    registered_at: datetime
+    timeout_at: datetime
 
 
 class CallbackAnswer(StrEnum):

@@ -1,15 +1,12 @@
 """Why a job stands where it stands, from what a reader sees: its view, its queue, the workers, its parent."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from onecommit.domain.job import JobState, JobView
 from onecommit.domain.queue import QueueView
 from onecommit.domain.worker import WorkerView
-
-SILENT_AFTER = timedelta(seconds=30)
-"""A worker that has not been heard of for this long is as good as dead by its default settings."""
 
 
 def reasons(
@@ -35,7 +32,7 @@ class _Reasons:
         self._now = now
         self._queue = queue
         self._alive = [each for each in workers if each.ended_at is None]
-        self._silent = [each for each in self._alive if now - each.heartbeat_at > SILENT_AFTER]
+        self._silent = [each for each in self._alive if each.is_silent(now)]
         self._parent = parent
 
     def of(self, job: JobView) -> Iterator[str]:

@@ -106,3 +106,21 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     disabled_at: datetime | None
     unfinished: int
+
+
+class WorkCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many unfinished items of one contract stand in one state."""
+
+    scope: str | None
+    """Whose they are, if they were counted by scope."""
+    contract_name: str
+    contract_version: str
+    state: WorkState
+    items: int
+    oldest_at: datetime
+    """When the oldest of them was accepted."""
+
+    @property
+    def contract(self) -> str:
+        """Name and version, as ``name/version``."""
+        return f"{self.contract_name}/{self.contract_version}"

@@ -1,7 +1,7 @@
 """A worker incarnation as operators see it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -28,6 +28,10 @@ class WorkerInfo:
     """Below the store's `writer_min` it is refused."""
 
 
+SILENT_AFTER = timedelta(seconds=30)
+"""A worker that has not been heard of for this long is as good as dead by its default settings."""
+
+
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """A worker incarnation that is alive or whose claims are not settled."""
 
@@ -43,3 +47,21 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it said of itself that it claims from this queue."""
         named = self.info.get("queues") if isinstance(self.info, dict) else None
         return isinstance(named, list) and queue in named
+
+    def is_silent(self, now: datetime) -> bool:
+        """Whether nothing was heard of it for longer than a living worker is silent."""
+        return now - self.heartbeat_at > SILENT_AFTER
+
+
+class WorkerLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker incarnation holds, and whether it leads."""
+
+    worker: WorkerId
+    running: int
+    """Attempts of jobs, with those that it has claimed and not started."""
+    waiting: int
+    """Attempts whose handler waits for a callback."""
+    work: int
+    """Leases of Work."""
+    leads: bool
+    """Whether it promotes, rescues and tends the ring for all."""

@@ -7,7 +7,7 @@ import pytest
 from onecommit.domain.work import Safety
 
 from tests.work_requests import arguments, request
-from tests.works import Works
+from tests.works import Runtime, Works
 
 pytestmark = pytest.mark.pg
 
@@ -163,3 +163,47 @@ def test_readers_see_where_work_stands_and_no_payload(works: Works):
     }
     [scope] = works.read("get_scope", p_scope_id="tenant-1")
     assert (scope.state, scope.generation, scope.unfinished) == ("active", 1, 3)
+
+
+def counted(works: Works, **filters: object) -> list[tuple[object, ...]]:
+    named = {"p_scope_id": None, "p_contract_name": None, "p_by_scope": False, "p_limit": 10}
+    rows = works.read("count_work", **named | filters)
+    assert all(row.oldest_at.tzinfo is not None for row in rows)
+    return [(row.scope_id, row.contract_name, row.state, row.items) for row in rows]
+
+
+def test_unfinished_work_is_counted_by_contract_and_scope(works: Works):
+    """The largest counts first; what has ended is left out."""
+    runtime = works.runtime()
+    done = runtime.take(works.accept())
+    runtime.invoke(done)
+    assert runtime.complete(done).outcome == "completed"
+    runtime.take(works.accept())
+    for scope in ("tenant-1", "tenant-1", "tenant-2"):
+        works.accept(scope=scope)
+    works.accept(scope="tenant-2", contract_name="billing.refund")
+    charge, refund = "billing.charge", "billing.refund"
+    whole = [
+        (None, charge, "pending", 3),
+        (None, charge, "leased", 1),
+        (None, refund, "pending", 1),
+    ]
+    assert counted(works) == whole
+    assert counted(works, p_limit=1) == whole[:1]
+    assert counted(works, p_contract_name=refund) == whole[2:]
+    assert counted(works, p_by_scope=True, p_scope_id="tenant-2") == [
+        ("tenant-2", charge, "pending", 1),
+        ("tenant-2", refund, "pending", 1),
+    ]
+    assert counted(works, p_by_scope=True)[0] == ("tenant-1", charge, "pending", 2)
+
+
+def test_leases_of_work_are_counted_for_their_worker(works: Works):
+    """As one of the things that it holds, until they end."""
+    worker = works.store.engine().register()
+    runtime = Runtime(works.engine("work_runtime"), owner=worker, epoch=works.store.epoch)
+    claimed = runtime.take(works.accept())
+    assert [tuple(row) for row in works.read("worker_loads")] == [(worker, 0, 0, 1, False)]
+    runtime.invoke(claimed)
+    runtime.complete(claimed)
+    assert works.read("worker_loads")[0].work == 0

@@ -168,5 +168,6 @@ def plausible(runtime: Runtime, ids: list[int]) -> dict[str, Any]:
         "p_sleep": True,
         "p_states": None,
         "p_needs_operator": False,
+        "p_by_scope": True,
         "p_lease_us": 60_000_000,
     }

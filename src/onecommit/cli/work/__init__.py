@@ -9,6 +9,7 @@ work_commands = typer.Typer(
 )
 work_commands.command("list")(views.list_work)
 work_commands.command("show")(views.show)
+work_commands.command("counts")(views.counts)
 work_commands.command("cancel")(commands.cancel)
 work_commands.command("reconcile")(commands.reconcile)
 work_commands.command("resolve")(commands.resolve)

@@ -1,4 +1,4 @@
-"""`onecommit work list` and `show`: Work without its payloads, and what can be done about it."""
+"""`onecommit work list`, `show` and `counts`: Work without its payloads, and what can be done about it."""
 
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ StateOption = Annotated[
     list[WorkState] | None, typer.Option("--state", help="Only in this state; repeat it for more.")
 ]
 _COLUMNS = ("work_id", "scope", "contract", "state", "code", "action", "revision", "attempt")
+_COUNTS = ("contract", "state", "items", "oldest_at")
 _HISTORY = ("at", "event", "to_state", "revision", "attempt", "code", "application_code", "actor")
 _PERMITS = ("attempt", "outcome", "granted_at", "invocation_admitted_at", "closed_at")
 _NEXT = {
@@ -99,3 +100,31 @@ def show(
         print_table(permits, _PERMITS)
     if command := next_command(view):
         typer.echo(f"next: {command}")
+
+
+def counts(
+    *,
+    scope: Annotated[str | None, typer.Option("--scope", help="Only of this scope.")] = None,
+    contract: Annotated[
+        str | None, typer.Option("--contract", help="Only of this contract's name.")
+    ] = None,
+    by_scope: Annotated[
+        bool, typer.Option("--by-scope", help="Count those of each scope for themselves.")
+    ] = False,
+    limit: LimitOption = 100,
+    schema: SchemaOption = DEFAULT_SCHEMA,
+    dsn_file: DsnFileOption = None,
+    app: AppOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the Work that has not ended, by contract and state, the largest counts first."""
+    found = run(
+        open_app(app, schema=schema, dsn_file=dsn_file),
+        lambda opened: opened.works.counts_by_contract(
+            scope=scope, contract=contract, by_scope=by_scope, limit=limit
+        ),
+    )
+    if as_json:
+        print_json(found)
+    else:
+        print_table(found, ("scope", *_COUNTS) if by_scope else _COUNTS)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from onecommit.doctor.finding import Finding, Severity, VitalCheck
-from onecommit.doctor.vital_rows import HealthRow
 from onecommit.doctor.vitals import Vitals, spoken
+from onecommit.domain.ring import StoreHealth
 
 OVERDUE = timedelta(minutes=10)
 """The leader looks every ten seconds, and evacuates after its own time."""
@@ -15,8 +15,7 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
     health = vitals.health
     if health is None:
         return
-    used = health.head - health.oldest + 1
-    if used >= health.ring_size and health.head_is_full:
+    if health.is_stuck:
         yield Finding(
             subject=f"chapter {health.head}",
             problem=f"is due to be closed, but all {health.ring_size} slots are in use: it grows until chapter"
@@ -29,7 +28,7 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
     reasons = list(_reasons(vitals, health))
     yield Finding(
         subject=f"chapter {health.oldest}",
-        problem=f"should have been reclaimed {spoken(late)} ago ({used} of {health.ring_size} slots are in use): "
+        problem=f"should have been reclaimed {spoken(late)} ago ({health.used} of {health.ring_size} slots are in use): "
         + ("; ".join(reasons) or "nothing that can be seen keeps it"),
         remedy="A queue without workers is evacuated by the leader, so are attempts that run for long; end a session that"
         " holds locks, and see that a worker leads.",
@@ -37,17 +36,15 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
     )
 
 
-def _late(health: HealthRow) -> timedelta | None:
+def _late(health: StoreHealth) -> timedelta | None:
     due = health.reclaim_due_at
     late = health.at - due if due is not None else timedelta()
     return late if late >= OVERDUE else None
 
 
-def _reasons(vitals: Vitals, health: HealthRow) -> Iterator[str]:
+def _reasons(vitals: Vitals, health: StoreHealth) -> Iterator[str]:
     for pin in vitals.pins:
-        state = "claimed but not closed" if pin.claimed else "not claimed"
-        jobs = ", ".join(map(str, pin.job_ids))
-        yield f"{pin.attempts} attempts of queue {pin.queue} are {state} (jobs {jobs}, …)"
+        yield pin.in_words()
     for pid in sorted(
         {lock.pid or 0 for lock in vitals.locks if lock.slot == health.oldest % health.ring_size}
     ):

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from onecommit.doctor.finding import Finding, Severity, VitalCheck
-from onecommit.doctor.vital_rows import HealthRow
 from onecommit.doctor.vitals import Vitals, spoken
+from onecommit.domain.ring import StoreHealth
 
 _LATE = timedelta(minutes=1)
 
@@ -32,10 +32,10 @@ def _findings(vitals: Vitals) -> Iterator[Finding]:
         )
 
 
-def _leader(health: HealthRow) -> str:
+def _leader(health: StoreHealth) -> str:
     if health.leader_until is None:
         return "nobody has led yet"
-    if health.leader_until > health.at:
+    if health.is_led:
         return f"worker {health.leader} leads"
     return f"nobody has led for {spoken(health.at - health.leader_until)}"
 

@@ -21,19 +21,8 @@ begin
             ) n
             group by l.queue
         ), running as (
-            select l.queue, sum(n.n)::bigint as n
-            from "@schema@".worker w
-            cross join lateral (
-                select c.* from "@schema@".claim c where c.worker = w.worker and c.request >= w.oldest_request offset 0
-            ) c
-            cross join lateral (
-                select count(*) as n from unnest(c.chapters, c.seqs) i (chapter, seq)
-                where i.chapter >= pg_sequence_last_value('"@schema@".tail_fence'::regclass)
-                  and not exists (
-                    select from "@schema@".completion d
-                    where d.slot = "@schema@".ring_slot(i.chapter) and d.lane = c.lane and d.seq = i.seq offset 0)
-            ) n
-            join lanes l on l.lane = c.lane
+            select l.queue, sum(a.attempts)::bigint as n
+            from "@schema@".running_attempts() a join lanes l on l.lane = a.lane
             group by l.queue
         )
         select q.queue, q.paused, (select count(*)::integer from "@schema@".lane l where l.queue = q.queue),
