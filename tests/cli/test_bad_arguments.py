@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+
+from onecommit.cli.application import load_app
 
 from tests.cli.conftest import MODULES, Program, everything
 from tests.clusters import MAJORS, Clusters
@@ -229,6 +232,12 @@ def test_a_worker_whose_environment_is_nonsense_is_not_started_again(
         assert (ended.returncode, ended.stdout) == (78, ""), ended.stderr
         assert ended.stderr.splitlines()[-1].startswith(f"error: 22023: {name} is not a")
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("path", ["tasks.py:app", "myproject/tasks:app", "tasks"])
+def test_a_file_in_the_place_of_a_module_is_told_how_to_be_written(path: str):
+    with pytest.raises(typer.BadParameter, match="myproject.tasks:app for myproject/tasks.py"):
+        load_app(path)
 
 
 def test_an_app_that_is_none_is_refused(shell: Shell, tmp_path: Path):

@@ -28,8 +28,10 @@ AppOption = Annotated[
 def load_app(path: str, *, hint: str = "MODULE:APP") -> App:
     """Import the App, from the working directory if need be."""
     module_name, _, attribute = path.partition(":")
-    if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
-        raise typer.BadParameter("write it as module:app", param_hint=hint)
+    named = all(part.isidentifier() for part in module_name.split("."))
+    if not attribute or not named or module_name.endswith(".py"):
+        message = "write it as module:app, such as myproject.tasks:app for myproject/tasks.py"
+        raise typer.BadParameter(message, param_hint=hint)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - sys.path holds texts
     try:
         found: object = importlib.import_module(module_name)
