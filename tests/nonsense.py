@@ -28,4 +28,7 @@ NO_JSON = (
 
 def shown(value: Any) -> str:
     """What was wrong; Python refuses to write very long numbers."""
-    return "a whole number" if type(value) is int else reprlib.repr(value)
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        return f"a very long number in {type(value).__name__}"

@@ -5,24 +5,24 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from onecommit import App, InvalidArgument, JobContext, NotApplied, OnecommitError, Safety
 
+from tests import bad_calls
 from tests.clusters import Cluster
 from tests.nonsense import (
     NO_DURATION,
     NO_FLAG,
     NO_IDS,
-    NO_JSON,
     NO_LIMIT,
     NO_NAME,
     NO_NUMBER,
     NO_TEXT,
     NO_TIME,
-    NO_UUID,
     SECRET,
     shown,
 )
@@ -36,7 +36,6 @@ WHO = {"actor": "ada", "reason": "a test"}
 NOT_WHO = {"actor": NO_WHO, "reason": NO_WHO}
 NOT_COMMAND = {"command_id": (*NO_NAME, "a b"), **NOT_WHO}
 PAGE = {"limit": NO_LIMIT, "before": NO_NUMBER}
-CALLBACK = "00000000-0000-0000-0000-000000000001"
 
 
 @dataclass(frozen=True)
@@ -79,24 +78,10 @@ JOBS = [
     Method("dead_letters.list", {}, {"queue": NO_TEXT, "kind": NO_TEXT, **PAGE}),
     Method("dead_letters.retry", {"job_ids": [10**9], **WHO}, {"job_ids": NO_IDS, **NOT_WHO}),
     Method("dead_letters.purge", {"job_ids": [10**9], **WHO}, {"job_ids": NO_IDS, **NOT_WHO}),
+    Method("callbacks.list", {}, {"job_id": NO_NUMBER, "queue": NO_TEXT, "kind": NO_TEXT, **PAGE}),
     *(
         Method(f"queues.{name}", {"queue": "email", **WHO}, {"queue": (None, *NO_TEXT), **NOT_WHO})
         for name in ("pause", "resume", "disable_caller_owned", "allow_caller_owned")
-    ),
-]
-CALLBACKS = [
-    Method("list", {}, {"job_id": NO_NUMBER, "queue": NO_TEXT, "kind": NO_TEXT, **PAGE}),
-    Method("resume", {"callback_id": CALLBACK}, {"callback_id": NO_UUID, "payload": NO_JSON}),
-    Method("complete", {"callback_id": CALLBACK}, {"callback_id": NO_UUID, "result": NO_JSON}),
-    Method(
-        "fail",
-        {"callback_id": CALLBACK, "reason": "r"},
-        {"callback_id": NO_UUID, "reason": (None, *NO_TEXT)},
-    ),
-    Method(
-        "retry",
-        {"callback_id": CALLBACK, "reason": "r", "delay": timedelta(0)},
-        {"callback_id": NO_UUID, "reason": (None, *NO_TEXT), "delay": NO_DURATION},
     ),
 ]
 COMMAND = {"work_id": 1, "command_id": "c", **WHO}
@@ -186,10 +171,10 @@ class Bad:
         call = client
         for part in method.path.split("."):
             call = getattr(call, part)
-        before = self._everything()
+        before = self.everything()
         for name, arguments in method.bad():
             await self._refused(call, name, arguments)
-        assert self._everything() == before
+        assert self.everything() == before
         assert not self.faults, "\n".join(self.faults)
         try:
             await answer(call, method.right)
@@ -213,7 +198,7 @@ class Bad:
             self.faults.append(f"{said}accepted")
         assert await self.app.jobs.get(10**9) is None
 
-    def _everything(self) -> dict[str, str]:
+    def everything(self) -> dict[str, str]:
         with self._database.connect() as admin:
             names = admin.execute(
                 "select relname from pg_class where relkind = 'r' and relnamespace = 'onecommit'::regnamespace"
@@ -255,9 +240,22 @@ async def test_jobs_and_queues(bad: Bad, client: Any, method: Method):
     await bad.each(client, method)
 
 
-@pytest.mark.parametrize("method", CALLBACKS, ids=lambda method: method.path)
-async def test_callbacks(bad: Bad, client: Any, method: Method):
-    await bad.each(client.callbacks, method)
+async def test_producers_acceptors_and_callbacks(bad: Bad, client: Any):
+    """On connections of the App; the next call of each works."""
+    job, work = bad_calls.count_job(bad.app), bad_calls.charge_work(bad.app)
+    producer, acceptor = (job, work) if client is bad.app else (job.sync, work.sync)
+    before = bad.everything()
+    faults = [
+        *await bad_calls.faults_of(bad_calls.of_producer(producer)),
+        *await bad_calls.faults_of(bad_calls.of_acceptor(acceptor)),
+        *await bad_calls.faults_of(bad_calls.of_callbacks(client.callbacks)),
+    ]
+    assert not faults, "\n".join(faults)
+    assert bad.everything() == before
+    assert (await bad_calls.answer(partial(producer.enqueue, n=1))).created
+    assert (
+        await bad_calls.answer(partial(acceptor.accept, {"a": 1}, **bad_calls.IDENTITY))
+    ).work_id
 
 
 @pytest.mark.parametrize("method", WORKS, ids=lambda method: method.path)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,9 @@ from onecommit.domain.outcome import Complete, RetryAfter, Snooze
 from onecommit.domain.retry import Retry
 from onecommit.domain.token import FinalizationReceipt
 from onecommit.telemetry.events import AttemptFailed, UnknownKind
+
+from tests import bad_calls
+from tests.nonsense import NO_DURATION, NO_JSON, NO_NAME, NO_UUID
 
 pytestmark = pytest.mark.pg
 
@@ -163,6 +167,44 @@ async def test_a_coroutine_as_a_result_is_a_failure_that_says_what_to_write(
     view = await app.jobs.get(job.job_id)
     assert (view.state, view.code) == (JobState.DEAD, "invalid_result")
     assert "async def" in view.detail["error"]
+    await healthy()
+
+
+def bad_calls_of(ctx: Any) -> bad_calls.Calls:
+    """Of a context."""
+    for wrong in NO_JSON:
+        yield partial(ctx.set_progress, wrong)
+    for wrong in (None, timedelta(0), timedelta(days=367), *NO_DURATION):
+        yield partial(ctx.register_callback, timeout=wrong)
+    for wrong in NO_NAME[1:]:
+        yield partial(ctx.register_callback, name=wrong)
+    for wrong in (None, "x", 5, NO_UUID):
+        yield partial(ctx.wait_for_callback, wrong)
+
+
+async def test_a_bad_argument_of_a_context_is_refused_and_the_handler_goes_on(
+    app, worker_of, database, healthy
+):
+    found: list[str] = []
+
+    @app.job()
+    async def ask(ctx: JobContext) -> str:
+        found.extend(await bad_calls.faults_of(bad_calls_of(ctx)))
+        return "done"
+
+    @app.job()
+    def ask_in_a_thread(ctx: SyncJobContext) -> str:
+        found.extend(asyncio.run(bad_calls.faults_of(bad_calls_of(ctx))))
+        return "done"
+
+    jobs = [await job.enqueue() for job in (ask, ask_in_a_thread)]
+    worker = await worker_of()
+    await worker.drain()
+    assert not found, "\n".join(found)
+    for job in jobs:
+        assert (await app.jobs.get(job.job_id)).detail == {"result": "done"}
+    with database.connect() as observer:
+        assert observer.execute("select count(*) from onecommit.callback").fetchone() == (0,)
     await healthy()
 
 

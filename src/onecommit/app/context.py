@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from onecommit.calls.finalization import complete_job
 from onecommit.domain.attempt import Attempt
-from onecommit.domain.callback import Callback, callback_timeout_us
+from onecommit.domain.callback import Callback, callback_timeout_us, checked_callback_name
 from onecommit.domain.identity import JobId, RunLease
 from onecommit.domain.job import Parent
 from onecommit.domain.payload import encode_result
@@ -19,7 +19,7 @@ from onecommit.drivers.driver import (
     sever_if_sync,
     sync_driver_for,
 )
-from onecommit.errors import StaleAttempt, UsageError
+from onecommit.errors import InvalidArgument, StaleAttempt, UsageError
 
 _logger = logging.getLogger("onecommit.job")
 _ONE_DAY = timedelta(days=1)
@@ -139,6 +139,13 @@ class _Context:
             self._port.set_progress(self._attempt, text)
 
     def _own(self, callback: Callback) -> Callback:
+        given: object = callback
+        if not isinstance(given, Callback):
+            raise InvalidArgument(
+                "`callback` is not a Callback",
+                field="callback",
+                remedy="Pass what register_callback returned.",
+            )
         if (callback.job_id, callback.run_lease) != (self.job_id, self.run_lease):
             raise UsageError(
                 "the callback belongs to another attempt",
@@ -166,6 +173,7 @@ class _AsyncContext(_Context):
             StaleAttempt: The attempt is closed.
         """
         timeout_us = callback_timeout_us(timeout)
+        name = checked_callback_name(name)
         return await self._port.register_callback(self._attempt, timeout_us=timeout_us, name=name)
 
     async def wait_for_callback(self, callback: Callback) -> Any:
@@ -192,6 +200,7 @@ class _SyncContext(_Context):
     ) -> Callback:
         """Make a callback that something outside can resolve; see `JobContext`."""
         timeout_us = callback_timeout_us(timeout)
+        name = checked_callback_name(name)
         return self._port.register_callback_from_thread(
             self._attempt, timeout_us=timeout_us, name=name
         )

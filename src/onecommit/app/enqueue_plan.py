@@ -179,7 +179,12 @@ class EnqueuePlan:
         self, items: Iterable[Mapping[str, Any]], *, epoch: int
     ) -> Iterator[Call[list[Enqueued]]]:
         """The calls for many jobs; each encodes its part of the items when it is asked for."""
-        remaining = iter(items)
+        try:
+            remaining = iter(items)
+        except TypeError:
+            raise InvalidArgument(
+                "`items` is not a list of arguments of jobs", field="items"
+            ) from None
         while chunk := list(islice(remaining, CHUNK)):
             texts = self.definition.payload.encode_all(chunk)
             options = self._options_text

@@ -10,6 +10,7 @@ import msgspec
 
 from onecommit.domain.identity import JobId, RunLease
 from onecommit.domain.job import JobState
+from onecommit.domain.queue import checked_name
 from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
@@ -85,6 +86,11 @@ def callback_timeout_us(timeout: timedelta) -> int:
             field="timeout",
         )
     return whole
+
+
+def checked_callback_name(name: str | None) -> str | None:
+    """The name, if there is one and it can be one."""
+    return None if name is None else checked_name(name, field="name")
 
 
 def checked_callback_id(callback_id: object) -> str:
