@@ -140,10 +140,13 @@ def permits_are_single(work: dict[str, Any]) -> None:
 
 
 def dispatch_agrees(work: dict[str, Any]) -> None:
-    """Discovery would show the Work as it is; a purge takes the row."""
+    """Discovery would show the Work as it is; a purge takes the row, of what it must keep too."""
     dispatch = work["dispatch"]
-    assert (dispatch is None) == (work["purged_at"] is not None)
-    if dispatch is not None:
+    if dispatch is None:
+        kept = work["state"] in TERMINAL and {p["outcome"] for p in work["permits"]} - set(KNOWN)
+        assert work["purged_at"] is not None or kept
+    else:
+        assert work["purged_at"] is None
         assert dispatch["expected_revision"] == work["revision"]
         assert dispatch["state"] == DISPATCHED.get(work["state"], "suspended")
 

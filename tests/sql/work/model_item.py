@@ -79,6 +79,8 @@ class Item:
     deadline_reached_at: datetime | None = None
     terminal_at: datetime | None = None
     purged: bool = False
+    kept: bool = False
+    """A purge has passed it by for good."""
     result: bytes | None = None
     permits: list[Permit] = field(default_factory=list)
     moves: list[tuple[int, str]] = field(default_factory=lambda: [(1, "pending")])
@@ -254,7 +256,7 @@ class Item:
     @property
     def dispatch(self) -> tuple[str, datetime | None] | None:
         """Its state, and when discovery shows it or since when it is terminal."""
-        if self.purged:
+        if self.purged or self.kept:
             return None
         if self.terminal:
             return "terminal", self.terminal_at

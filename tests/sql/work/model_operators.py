@@ -170,12 +170,9 @@ class OperatedModel(EvidenceModel):
             item.move(state, item.end_code(state, closed, None), self.now, closed=closed)
 
     def purge(self) -> int:
-        """All terminal Work that is no mystery; how many."""
-        gone = [
-            item
-            for item in self.items.values()
-            if item.terminal and not item.purged and not item.unresolved(self.epoch)
-        ]
-        for item in gone:
-            item.purged = True
-        return len(gone)
+        """All terminal Work that is no mystery; how many. What is one stays so, and is not looked at again."""
+        ended = [item for item in self.items.values() if item.terminal and not item.purged]
+        for item in ended:
+            item.kept = bool(item.unresolved(self.epoch))
+            item.purged = not item.kept
+        return sum(item.purged for item in ended)

@@ -48,9 +48,29 @@ CLOSED = ("deadline", "circuit", "elapsed", "attempts")
 SAFE = ("idempotent", "provider_keyed")
 
 
+# A permit of this epoch without an admission, with one; of another epoch without, with.
+MAY_HAVE_HAD_EFFECT = """
+granted          n y y y
+ambiguous        y y y y
+known_succeeded  n n n n
+proven_no_effect n n n n
+"""
+
+
 def grid(text: str) -> dict[str, list[str]]:
     rows = (line.split() for line in text.strip().splitlines())
     return {event: cells for event, *cells in rows}
+
+
+@pytest.mark.parametrize("outcome", grid(MAY_HAVE_HAD_EFFECT))
+def test_which_permits_may_have_had_an_effect(store: Store, outcome: str):
+    """Those of which nothing is known, and open ones that were admitted, or may have been before a promotion."""
+    found = [
+        ask(store, "onecommit.may_have_had_effect(%s, %s, %s, 2)", outcome, admitted, epoch)
+        for epoch in (2, 1)
+        for admitted in (None, after(0))
+    ]
+    assert ["ny"[may_have] for may_have in found] == grid(MAY_HAVE_HAD_EFFECT)[outcome]
 
 
 def expected_end(letter: str, safety: str) -> str:

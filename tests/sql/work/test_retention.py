@@ -52,7 +52,7 @@ def test_what_has_not_ended_or_may_have_had_an_effect_is_kept(works: Works):
     """Also a success that an attempt in the dark went before."""
     works.clock.stop()
     runtime = works.runtime()
-    works.accept()
+    open_ = works.accept()
     claimed = runtime.take(works.accept(safety=Safety.PROVIDER_KEYED))
     runtime.invoke(claimed)
     runtime.complete(claimed, "exception")
@@ -62,6 +62,15 @@ def test_what_has_not_ended_or_may_have_had_an_effect_is_kept(works: Works):
     assert runtime.complete(again).state == "succeeded"
     assert works.purge(before=works.clock.now + DAY) == 0
     assert works.value("select count(*) from onecommit.work_payload") == 2
+    # It has left the list of what a purge looks at, and answers as other ended Work does.
+    assert works.value("select array_agg(work_id) from onecommit.dispatch") == [open_.work_id]
+    assert works.purge(before=works.clock.now + DAY) == 0
+    operator = works.operator()
+    revision = works.row(claimed.work_id)["revision"]
+    assert operator.resolve(claimed.work_id, revision, "applied").code == "ASDUR110"
+    assert operator.cancel(claimed.work_id).code == "ASDUR110"
+    assert runtime.complete(claimed, result=b"late").outcome == "quarantined"
+    assert operator.disable().outcome == "disabled"
 
 
 def test_observations_lose_their_bytes(works: Works):

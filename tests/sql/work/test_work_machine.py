@@ -40,7 +40,7 @@ GUARDS = {
         "or v_known.fingerprint <> p_fingerprint",
         "",
     ),
-    "an admission that a restore lost": ("has_unresolved", "or p.epoch <> p_epoch", ""),
+    "an admission that a restore lost": ("may_have_had_effect", " or p_epoch <> p_current", ""),
     "the idempotency key": ("find_acceptance", "w.idempotency_key = p_idempotency_key", "false"),
     "an admission after the cutoff": (
         "admit_invocation",

@@ -2,6 +2,6 @@
 create or replace function "@schema@".count_unresolved(p_work_id bigint, p_epoch bigint) returns integer
 language sql stable as $$
     select count(*)::integer from "@schema@".effect_permit p
-    where p.work_id = p_work_id and p.outcome in ('granted', 'ambiguous')
-      and (p.outcome = 'ambiguous' or p.invocation_admitted_at is not null or p.epoch <> p_epoch)
+    where p.work_id = p_work_id
+      and "@schema@".may_have_had_effect(p.outcome, p.invocation_admitted_at, p.epoch, p_epoch)
 $$;

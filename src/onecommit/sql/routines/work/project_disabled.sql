@@ -43,7 +43,9 @@ begin
     where d.work_id = any (v_ids) and d.state <> 'terminal' and w.work_id = d.work_id;
     get diagnostics v_dispatched = row_count;
     update "@schema@".effect_permit p
-    set outcome = case when p.invocation_admitted_at is not null or p.epoch <> p_epoch then 'ambiguous' else 'proven_no_effect' end,
+    set outcome = case
+            when "@schema@".may_have_had_effect(p.outcome, p.invocation_admitted_at, p.epoch, p_epoch) then 'ambiguous'
+            else 'proven_no_effect' end,
         closed_at = p_now
     where p.work_id = any (v_ids) and p.outcome = 'granted';
     insert into "@schema@".work_history (

@@ -1,19 +1,20 @@
--- What is known of the permits of the Work, whose row the caller holds, so that none of them changes meanwhile. A permit
--- may have had an effect if it is ambiguous, or granted and was admitted or is of another epoch (a promotion may keep
--- the permit and lose its admission). Internal.
+-- What is known of the permits of the Work, whose row the caller holds, so that none of them changes meanwhile. Internal.
 create or replace function "@schema@".see_permits(p_work "@schema@".work, p_epoch bigint) returns "@schema@".permit_sight
 language plpgsql stable as $$
 declare
     v_sight "@schema@".permit_sight;
 begin
-    select max(p.permit_id) filter (where c.is_current),
-           coalesce(bool_or(a.may_have) filter (where c.is_current), false),
-           coalesce(bool_or(a.may_have) filter (where not c.is_current), false)
+    -- offset 0: what a permit is, is prepared once for the statement, not once for each use of it.
+    select max(p.permit_id) filter (where p.is_current),
+           coalesce(bool_or(p.may_have) filter (where p.is_current), false),
+           coalesce(bool_or(p.may_have) filter (where not p.is_current), false)
     into v_sight
-    from "@schema@".effect_permit p
-    cross join lateral (select p.attempt = p_work.attempt and p.lease_generation = p_work.lease_generation
-                               and p.outcome = 'granted') c (is_current)
-    cross join lateral (select p.outcome = 'ambiguous' or p.invocation_admitted_at is not null or p.epoch <> p_epoch) a (may_have)
-    where p.work_id = p_work.work_id and p.outcome in ('granted', 'ambiguous');
+    from (
+        select e.permit_id,
+               e.attempt = p_work.attempt and e.lease_generation = p_work.lease_generation and e.outcome = 'granted',
+               "@schema@".may_have_had_effect(e.outcome, e.invocation_admitted_at, e.epoch, p_epoch)
+        from "@schema@".effect_permit e where e.work_id = p_work.work_id
+        offset 0
+    ) p (permit_id, is_current, may_have);
     return v_sight;
 end $$;
