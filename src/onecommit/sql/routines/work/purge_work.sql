@@ -17,6 +17,7 @@ begin
     if p_before is null or p_limit is null or p_limit not between 1 and 10000 then
         raise exception 'before, limit: a time, and 1 to 10000' using errcode = '22023';
     end if;
+    perform "@schema@".check_command('purge_work', p_actor, p_reason);  -- it has no id of its own
     perform "@schema@".enter_runtime(p_epoch);
     for v_item in
         select d.scope_id::text as scope_id, d.work_id, "@schema@".has_unresolved(d.work_id, p_epoch) as is_kept
