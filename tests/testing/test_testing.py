@@ -150,6 +150,23 @@ async def test_a_handler_that_raises_fails_the_test_with_its_words_and_its_place
     assert re.search(r"no_receipt .* kind=settle .*\. Return what ctx.complete_in_tx", settled)
 
 
+async def test_each_attempt_that_failed_is_named_with_no_words_but_its_own(app: App):
+    """The store keeps those of the last one."""
+
+    @app.job(retry=Retry(first=timedelta(0)), max_attempts=2)
+    async def send(ctx: JobContext) -> None:
+        raise ValueError(f"no luck the {ctx.attempt}. time")
+
+    await send.enqueue()
+    with pytest.raises(JobsFailed) as failed:
+        await run_jobs(app)
+    _, first, second = str(failed.value).splitlines()
+    assert "attempt=1" in first
+    assert "luck" not in first
+    assert "attempt=2" in second
+    assert second.endswith(": ValueError: no luck the 2. time")
+
+
 async def test_an_executor_that_raises_fails_the_test_too(app: App):
     charge = app.work("charge", version="1", payload=int, result=int, safety=Safety.IDEMPOTENT)
 
