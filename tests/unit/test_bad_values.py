@@ -11,7 +11,10 @@ from onecommit import (
     AmbiguousExternalOutcome,
     App,
     FailedTerminal,
+    FinalizationReceipt,
+    FinalizationToken,
     InvalidArgument,
+    InvalidWork,
     JobContext,
     OperatorAction,
     Retry,
@@ -27,6 +30,8 @@ from onecommit.domain.settings import StoreSettings
 from onecommit.domain.work_command import EncodedEvidence
 from onecommit.domain.work_request import WorkRequest
 from onecommit.embedded import EmbeddedPostgres, Server
+from onecommit.errors import ForgeryRefused, UsageError
+from onecommit.telemetry.events import AttemptCompleted
 from onecommit.worker import WorkerSettings
 
 from tests.nonsense import (
@@ -274,6 +279,51 @@ TABLE: list[tuple[Callable[..., Any], dict[str, tuple[Any, ...]]]] = [
     ),
     *((kind, {"code": (None, *NO_CODE)}) for kind in (RetryBeforeEffect, FailedTerminal, AmbiguousExternalOutcome)),
 ]  # fmt: skip
+
+
+def yields(*_: Any) -> Any:
+    yield 1
+
+
+async def yields_later(*_: Any) -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize("function", [None, 5, "x", yields, yields_later])
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        App().authorize,
+        App().on(AttemptCompleted),
+        App().job(name="j"),
+        App().caller_owned_job(name="j"),
+        work().executor,
+        work(safety=Safety.PROVIDER_KEYED, exits=True).exit_executor,
+        work().reconciler,
+    ],
+    ids=lambda decorate: getattr(decorate, "__qualname__", type(decorate).__qualname__),
+)
+def test_what_is_no_function_is_not_registered(decorate: Callable[..., Any], function: Any):
+    """It would be found out when the function is needed: for Work, after its provider may have been called."""
+    with pytest.raises(UsageError, match=r"not a function|yields"):
+        decorate(function)
+
+
+@pytest.mark.parametrize("wrong", [5, "Unknown", object()], ids=lambda wrong: type(wrong).__name__)
+def test_types_of_work_that_cannot_travel_are_named_at_the_first_payload(wrong: Any):
+    with pytest.raises(InvalidWork) as refused:
+        work(payload=wrong).contract.encode_payload("x")
+    assert refused.value.field == "payload"
+    with pytest.raises(InvalidWork) as refused:
+        work(result=wrong).contract.decode_result(b"1")
+    assert refused.value.field == "result"
+
+
+@pytest.mark.parametrize("opaque", [FinalizationToken, FinalizationReceipt])
+@pytest.mark.parametrize("arguments", [(), (1,), (1, 2, 3, 4, 5, 6), ("x",)])
+def test_tokens_and_receipts_are_made_by_nobody_else(opaque: Any, arguments: tuple[Any, ...]):
+    with pytest.raises(ForgeryRefused):
+        opaque(*arguments)
 
 
 @pytest.mark.parametrize(

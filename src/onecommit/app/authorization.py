@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable
 
+from onecommit.domain.signature import check_function
 from onecommit.domain.work_command import OperatorAction
 from onecommit.errors import OperatorNotAuthorized, UsageError
 
@@ -18,6 +19,7 @@ class Authorization:
 
     def use(self, function: AsyncAuthorization | SyncAuthorization) -> None:
         """Ask this function from now on."""
+        check_function(function, role="function that authorizes operators")
         if self._function is not None:
             raise UsageError(
                 "the App already has a function that authorizes operators",

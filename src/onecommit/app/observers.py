@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
+from onecommit.domain.signature import check_function
 from onecommit.errors import UsageError
 from onecommit.telemetry.events import Event
 
@@ -28,6 +29,7 @@ class Observers:
                 "what is observed is not a class of events",
                 remedy="Name one of onecommit.telemetry.events, such as AttemptCompleted.",
             )
+        check_function(observer, role="observer")
         self._observers.append((event, observer))
 
     def __iter__(self) -> Iterator[tuple[type[Event], Observer[Any]]]:

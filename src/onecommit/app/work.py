@@ -9,7 +9,7 @@ from onecommit.app.stores import Stores
 from onecommit.app.sync_acceptor import SyncAcceptor
 from onecommit.app.work_contract import WorkContract
 from onecommit.app.work_invocation import SyncWorkInvocation, WorkInvocation
-from onecommit.domain.signature import is_async
+from onecommit.domain.signature import check_function, is_async
 from onecommit.domain.work import WorkInquiry
 from onecommit.domain.work_exit import Evidence, WorkExit
 from onecommit.drivers.driver import (
@@ -129,6 +129,7 @@ class Work(AsyncAcceptor[PayloadT], Generic[PayloadT, ResultT]):
         It gets a WorkInquiry and the payload, and returns Applied, NotApplied or Unknown. No connection
         is held while it runs.
         """
+        check_function(function, role="reconciler")
         if self.reconciles is not None:
             raise self._registered("reconciler")
         self.reconciles = Reconciler(function=function, is_async=is_async(function))
@@ -138,6 +139,7 @@ class Work(AsyncAcceptor[PayloadT], Generic[PayloadT, ResultT]):
         return f"<Work {self.label!r}, {self.contract.safety.name}>"
 
     def _execute(self, function: F, *, returns_exit: bool) -> F:
+        check_function(function, role="executor")
         if self.runs is not None:
             raise self._registered("executor")
         if returns_exit != self.contract.exits:

@@ -104,23 +104,25 @@ class WorkContract:
 
     def check_types(self) -> None:
         """Raise for types that cannot travel; else the first payload would."""
-        for name in ("payload", "result"):
-            try:
-                getattr(self, f"_{name}")
-            except (TypeError, NameError) as error:
-                raise InvalidWork(
-                    f"the {name} type of {self.name}/{self.version} cannot be read from JSON",
-                    field=name,
-                    remedy="Use a dataclass, Struct, TypedDict, attrs class or pydantic model.",
-                ) from error
+        _ = self._payload, self._result
 
     @cached_property
     def _payload(self) -> JsonValue:
-        return JsonValue(self.payload, what="payload", largest=LARGEST_WORK_PAYLOAD)
+        return self._value_of(self.payload, what="payload")
 
     @cached_property
     def _result(self) -> JsonValue:
-        return JsonValue(self.result, what="result", largest=LARGEST_WORK_PAYLOAD)
+        return self._value_of(self.result, what="result")
+
+    def _value_of(self, expected: Any, *, what: str) -> JsonValue:
+        try:
+            return JsonValue(expected, what=what, largest=LARGEST_WORK_PAYLOAD)
+        except (TypeError, NameError) as error:
+            raise InvalidWork(
+                f"the {what} type of {self.name}/{self.version} cannot be read from JSON",
+                field=what,
+                remedy="Use a dataclass, Struct, TypedDict, attrs class or pydantic model.",
+            ) from error
 
 
 def _as_work(convert: Callable[[Any], T], value: Any) -> T:

@@ -31,6 +31,24 @@ def is_async(function: Callable[..., Any]) -> bool:
     return any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
 
 
+def check_function(function: object, *, role: str) -> None:
+    """Raise unless it is something to call whose answer is not a generator, which nobody would run."""
+    if not callable(function):
+        raise UsageError(
+            f"the {role} is a {type(function).__qualname__}, not a function",
+            remedy="Put the decorator above a function.",
+        )
+    if _yields(function):
+        raise UsageError(
+            f"the {role} yields, and nothing would run it", remedy="Return one answer."
+        )
+
+
+def _yields(function: Callable[..., Any]) -> bool:
+    plain = inspect.unwrap(function)
+    return inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain)
+
+
 def check_shape(handler: Callable[..., Any]) -> None:
     """Raise unless the handler is a function that takes the context first and then named arguments."""
     if inspect.isclass(handler) or not hasattr(handler, "__qualname__"):
@@ -39,8 +57,7 @@ def check_shape(handler: Callable[..., Any]) -> None:
             remedy="Write a function that calls it: its signature says what a job may bring.",
         )
     name = handler.__qualname__
-    function = inspect.unwrap(handler)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if _yields(handler):
         raise UsageError(
             f"the handler {name} yields, and nothing would run it",
             remedy="Return one result; report what comes before with ctx.set_progress.",
