@@ -134,9 +134,16 @@ def test_an_argument_out_of_bounds_is_named(
     [
         ("before", {"p_before": None}),
         *(("limit", {"p_limit": limit}) for limit in (None, 0, -1, 10_001)),
+        *(
+            (field, {f"p_{field}": value})
+            for field in ("actor", "reason")
+            for value in ANYBODYS[field]
+        ),
     ],
 )
-def test_a_purge_has_a_time_and_a_bound(works: Works, field: str, wrong: dict[str, Any]):
+def test_a_purge_has_a_time_a_bound_somebody_and_a_reason(
+    works: Works, field: str, wrong: dict[str, Any]
+):
     named = {"p_before": works.clock.now, "p_limit": 1, "p_actor": "ada", "p_reason": "old"}
     engine = works.engine("work_retention")
     refused(works, lambda: engine.call("purge_work", **named | wrong), field)
