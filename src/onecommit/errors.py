@@ -6,6 +6,7 @@ OnecommitError
 ├── UsageError                  OC000     the call cannot work as written
 │   ├── TransactionRequired     ASDUR101  the connection has no transaction open
 │   └── CapabilityMissing       42501     the login lacks a capability of the store
+├── TransactionDeadlocked       40P01     it and another one waited for each other
 ├── ForgeryRefused              OC000     a token or receipt was made by hand
 ├── StaleAttempt                OC001     this attempt is closed, or the token is foreign
 ├── SavepointRefused            OC002     finalization inside a savepoint
@@ -164,6 +165,16 @@ class CapabilityMissing(UsageError):
         super().__init__(message, remedy=remedy)
         self.needs = needs
         """Alternatives, each with all that it takes."""
+
+
+class TransactionDeadlocked(OnecommitError):
+    """The transaction and another one waited for each other, and PostgreSQL ended this one; nothing of it was written."""
+
+    code = "40P01"
+    remedy = (
+        "Roll it back and do all of it again; let the error end a handler, and its job is retried."
+        " A transaction that ends several jobs ends them in the order of their ids."
+    )
 
 
 class ForgeryRefused(OnecommitError, TypeError):

@@ -1,14 +1,18 @@
 """Whatever kind of transaction a driver's caller has open: it commits wholly, or it is told why it cannot."""
 
+import asyncio
+
 import pytest
 
 from onecommit import StaleAttempt, schema
 from onecommit.domain.evidence import AttemptState
-from onecommit.errors import EpochFenced, SchemaMissing, UsageError
+from onecommit.errors import EpochFenced, SchemaMissing, TransactionDeadlocked, UsageError
 
+from tests import observe
 from tests.drivers.callers import Caller, PythonCaller
 from tests.drivers.conftest import (
     CALLERS,
+    WITH_ADAPTER,
     Application,
     add_entry,
     assert_cannot_commit,
@@ -18,6 +22,9 @@ from tests.strict import strict_database
 
 pytestmark = pytest.mark.pg
 
+ATTEMPT_LOCK = """
+select pg_advisory_xact_lock(onecommit.lock_class('onecommit.completion'), onecommit.attempt_key(%s, %s))
+"""
 LEVELS = ("read committed", "repeatable read", "serializable")
 
 
@@ -55,6 +62,36 @@ async def test_a_race_lost_under_read_committed_is_a_stale_attempt(caller, appli
         await caller.complete(context)
     await assert_cannot_commit(caller)
     assert entry not in application.entries()
+
+
+# One of each kind of error: a deadlock takes a second.
+@pytest.mark.parametrize("name", ["psycopg", "psycopg2", "asyncpg", "sqlalchemy-asyncpg", "django"])
+async def test_a_deadlock_is_told_as_one_that_can_be_tried_again(
+    application: Application, name: str
+):
+    """By the same error through every driver; the connection is closed as after any other."""
+    async with WITH_ADAPTER[name](application.caller_dsn) as caller:
+        context = await application.claim(sync=not caller.is_async)
+        entry = await write(caller)
+        await caller.execute("select pg_advisory_xact_lock(7)")
+        with application.database.connect() as other, other.transaction(force_rollback=True):
+            other.execute("set local deadlock_timeout = '1h'")  # whose turn comes first is ended
+            other.execute(ATTEMPT_LOCK, (context.job_id, 1))
+            waiting = asyncio.create_task(
+                asyncio.to_thread(other.execute, "select pg_advisory_xact_lock(7)")
+            )
+            with application.database.connect() as observer:
+                await asyncio.to_thread(
+                    observe.wait_until_blocked, observer, observe.backend_pid(other)
+                )
+            with pytest.raises(
+                TransactionDeadlocked, match="waited for each other in complete_job"
+            ):
+                await caller.complete(context)
+            await waiting
+        await assert_cannot_commit(caller)
+        assert entry not in application.entries()
+        assert await application.is_open(context)
 
 
 @pytest.mark.parametrize("level", LEVELS[1:])

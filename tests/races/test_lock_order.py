@@ -139,7 +139,7 @@ PATHS = {
     ),
     "rescue_jobs of a lease": Path(
         run=rescue_jobs,
-        order=(SCHEMA, ATTEMPT, LEASE, OLD_KEY, UNIQUE, PROGRESS, DEPENDANT),
+        order=(SCHEMA, ATTEMPT, OLD_KEY, LEASE, UNIQUE, PROGRESS, DEPENDANT),
         tries=True,
         leased=True,
     ),

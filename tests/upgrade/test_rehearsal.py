@@ -157,10 +157,11 @@ def expand(deployed: Deployment, old: Path) -> None:
     before, forms = granted(deployed), signatures(deployed)
     assert "applied 0006" in deployed.done(NEW, "migrate")
     migrated = granted(deployed)
-    for name in (
-        packaged_bundle().dropped_routines
-    ):  # internal ones: no form of the old release is among them
-        before.pop(("routine", f"onecommit.{name.replace(' ', '')}"), None)
+    # Internal ones: no form of the old release is among them. By name, which no other routine has.
+    dropped = {f"onecommit.{each.partition('(')[0]}" for each in packaged_bundle().dropped_routines}
+    before = {
+        each: held for each, held in before.items() if each[1].partition("(")[0] not in dropped
+    }
     assert {each: migrated[each] for each in before} == before
     deployed.progress(*((queue, release.VERSION) for queue in QUEUES))
     text = roles_text(deployed, NEW, set(deployed.store.roles))

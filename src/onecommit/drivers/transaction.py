@@ -9,6 +9,7 @@ from onecommit.errors import (
     OnecommitError,
     SchemaInconsistent,
     SchemaMissing,
+    TransactionDeadlocked,
     TransactionRequired,
     UsageError,
     from_sqlstate,
@@ -93,6 +94,10 @@ def refusal_of(error: Any, *, doing: str) -> OnecommitError | None:
             return SchemaMissing(f"{doing} is not installed under this schema name")
         case "25P02":
             return aborted_transaction()
+        case "40P01":
+            return TransactionDeadlocked(
+                f"another transaction and this one waited for each other in {doing}"
+            )
         case "25006":
             return read_only_transaction()
         case "42501":

@@ -48,6 +48,8 @@ _UNREACHABLE = (
 
 def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
     """Our error for what happened while `doing`; None for one that only a defect explains."""
+    if isinstance(error, CONFLICTS):  # also those that a caller's transaction is told of
+        return StoreUnavailable(f"{doing} met concurrent changes again and again")
     ours = (
         _read_only(error) or _refused_argument(error, doing=doing) or refusal_of(error, doing=doing)
     )
@@ -59,8 +61,6 @@ def failure_of(error: psycopg.Error, *, doing: str) -> OnecommitError | None:
                 f"{doing} took longer than the operation timeout and was cancelled",
                 remedy="Look for locks that others hold, or raise operation_timeout.",
             )
-        case errors.SerializationFailure() | errors.DeadlockDetected():
-            return StoreUnavailable(f"{doing} met concurrent changes again and again")
         case errors.DiskFull():
             return StoreUnavailable(
                 f"the server's disk is full, and {doing} was rolled back",

@@ -1,4 +1,5 @@
--- The closing statement of finish_jobs and rescue_jobs; see finish_jobs for what it guarantees. Internal.
+-- The closing statement of finish_jobs, rescue_jobs and close_with_follow_ups; see finish_jobs for what it guarantees.
+-- What hangs on the jobs that end, their keys, progress and dependants, is released at last and for all at once. Internal.
 create or replace function "@schema@".close_attempts(p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_outcomes text[], p_delays_us bigint[], p_codes text[], p_details text[],
     p_lock boolean) returns setof "@schema@".closing_verdict
@@ -8,7 +9,8 @@ declare
     v_tail constant bigint := pg_sequence_last_value('"@schema@".tail_fence'::regclass);
     v_busy integer[] := '{}';
     v_won integer[];
-    v_ended bigint[];
+    v_ended bigint[] := '{}';
+    v_completed bigint[] := '{}';
     v_soonest timestamptz;
     v_item record;
     v_verdict text;
@@ -58,14 +60,10 @@ begin
                w.used, w.max_attempts, w.kind, w.args, w.options
         from won w where w.outcome in ('failed', 'discarded') or w.exhausted
     )
-    select array_agg(w.n), array_agg(w.job_id) filter (where w.outcome in ('failed', 'discarded', 'cancelled') or w.exhausted),
-           (select min(a.run_at) from again a)
-    into v_won, v_ended, v_soonest from won w;
+    select array_agg(w.n), coalesce(array_agg(w.job_id) filter (where w.outcome in ('completed', 'failed', 'discarded', 'cancelled') or w.exhausted), '{}'),
+           coalesce(array_agg(w.job_id) filter (where w.outcome = 'completed'), '{}'), (select min(a.run_at) from again a)
+    into v_won, v_ended, v_completed, v_soonest from won w;
     perform "@schema@".require_chapters(p_chapters, v_tail);
-    if v_ended is not null then
-        perform "@schema@".release_side(v_ended);
-        perform "@schema@".release_dependants(v_ended, null);
-    end if;
     if v_soonest < v_now + interval '10 seconds' then
         perform pg_notify('@schema@', 's');
     end if;
@@ -87,8 +85,15 @@ begin
             v_verdict := coalesce("@schema@".close_lease(v_item.job_id, v_item.run_lease, v_item.wanted, v_item.delay_us,
                 v_item.code, v_item.detail, v_now), v_verdict);
         end if;
-        if v_verdict <> 'closed' then
+        if v_verdict = 'ended' then
+            v_ended := v_ended || v_item.job_id;
+            v_completed := v_completed || array(select v_item.job_id where v_item.wanted = 'completed');
+        elsif v_verdict <> 'closed' then
             return next row(v_item.n, v_verdict)::"@schema@".closing_verdict;
         end if;
     end loop;
+    if v_ended <> '{}' then
+        perform "@schema@".release_side(v_ended);
+        perform "@schema@".release_dependants(v_ended, v_completed);
+    end if;
 end $$;

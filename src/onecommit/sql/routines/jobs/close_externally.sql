@@ -9,8 +9,11 @@ begin
     if p_resolution = 'completed' then
         v_detail := ("@schema@".hydrate_details(array[p_job_id], array[json_build_object('result', p_payload)::text]))[1];
     end if;
-    perform "@schema@".close_lease(p_job_id, p_run_lease, p_resolution::"@schema@".outcome, p_delay_us,
-        'callback_' || p_resolution, v_detail, "@schema@".store_now());
+    if "@schema@".close_lease(p_job_id, p_run_lease, p_resolution::"@schema@".outcome, p_delay_us,
+        'callback_' || p_resolution, v_detail, "@schema@".store_now()) = 'ended' then
+        perform "@schema@".release_side(array[p_job_id]);
+        perform "@schema@".release_dependants(array[p_job_id], array(select p_job_id where p_resolution = 'completed'));
+    end if;
     insert into "@schema@".cancellation (job_id, run_lease, at) values (p_job_id, p_run_lease, "@schema@".store_now())
     on conflict do nothing;
     perform pg_notify('@schema@', 'c');

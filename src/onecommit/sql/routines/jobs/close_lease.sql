@@ -1,7 +1,8 @@
 -- Guarantee: a materialized attempt ends once: its lease goes, a ready and completion pair is written as history on
 -- lane 0 of the current chapter, and the job goes where its outcome sends it. Internal.
--- Returns closed, busy (somebody has the attempt lock), stale (another outcome was recorded), or null when no lease ever
--- stood for this attempt. Locks: attempt (try, so that a batch is not held by one open transaction), lease row.
+-- Returns closed (now or by an earlier call), ended (closed now, and with it the job: the caller releases what hangs on
+-- it, for all jobs at once), busy (somebody has the attempt lock), stale (another outcome was recorded), or null when no
+-- lease ever stood for this attempt. Locks: attempt (try, so that a batch is not held by one open transaction), lease row.
 create or replace function "@schema@".close_lease(p_job_id bigint, p_run_lease bigint, p_outcome "@schema@".outcome,
     p_delay_us bigint, p_code text, p_detail text, p_now timestamptz) returns text
 language plpgsql as $$
@@ -19,6 +20,5 @@ begin
     end if;
     v_outcome := "@schema@".final_outcome(p_outcome, v_lease.attempt + 1, v_lease.max_attempts);
     perform "@schema@".write_history(v_lease, v_outcome, p_detail, p_now);
-    perform "@schema@".place_job(v_lease, v_outcome, p_delay_us, p_code, p_detail, p_now);
-    return 'closed';
+    return case when "@schema@".place_leased_job(v_lease, v_outcome, p_delay_us, p_code, p_detail, p_now) then 'ended' else 'closed' end;
 end $$;

@@ -104,7 +104,7 @@ begin
         perform "@schema@".release_side(array[complete_job.job_id]);
     end if;
     if pg_sequence_last_value('"@schema@".dependant_mark'::regclass) > 0 then
-        perform "@schema@".release_dependants(array[complete_job.job_id], 'completed');
+        perform "@schema@".release_dependants(array[complete_job.job_id], array[complete_job.job_id]);
     end if;
     return row(1, complete_job.job_id, complete_job.run_lease, complete_job.claim_slot, complete_job.receipt_id,
         complete_job.batch_id, complete_job.batch_index, 'completed', v_now, pg_current_xact_id()::text::bigint

@@ -12,7 +12,9 @@ declare
     v_tail bigint;
     v_closed bigint;
     v_verdict "@schema@".closing_verdict;
+    v_side bigint[] := p_side;
     v_lost bigint[] := '{}';
+    v_completed bigint[];
     v_details text[] := p_details;
 begin
     perform "@schema@".enter_runtime(p_epoch);
@@ -33,14 +35,19 @@ begin
         for v_verdict in select * from "@schema@".judge_conflicts(p_chapters, p_lanes, p_seqs, p_job_ids, p_run_leases,
             'completed', v_details, v_tail, v_now) j
         loop
-            v_lost := v_lost || p_job_ids[v_verdict.item];
-            return next v_verdict;
+            if v_verdict.verdict = 'ended' then
+                v_side := v_side || p_job_ids[v_verdict.item];
+            else
+                v_lost := v_lost || p_job_ids[v_verdict.item];
+                return next v_verdict;
+            end if;
         end loop;
     end if;
-    if cardinality(p_side) > 0 then
-        perform "@schema@".release_side(array(select unnest(p_side) except select unnest(v_lost)));
+    if cardinality(v_side) > 0 then
+        perform "@schema@".release_side(array(select unnest(v_side) except select unnest(v_lost)));
     end if;
     if pg_sequence_last_value('"@schema@".dependant_mark'::regclass) > 0 then
-        perform "@schema@".release_dependants(array(select unnest(p_job_ids) except select unnest(v_lost)), 'completed');
+        v_completed := array(select unnest(p_job_ids) except select unnest(v_lost));
+        perform "@schema@".release_dependants(v_completed, v_completed);
     end if;
 end $$;

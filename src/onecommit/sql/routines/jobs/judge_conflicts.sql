@@ -1,6 +1,6 @@
 -- Guarantee: for a batch whose completions were just inserted or met an existing row, the losers. A row that says the
 -- same outcome is the attempt's own earlier call (a ready row is one attempt): success. A row that says materialized
--- hands over to the lease. Internal.
+-- hands over to the lease, and one whose job ends with it is told as 'ended': no loser. Internal.
 create or replace function "@schema@".judge_conflicts(p_chapters integer[], p_lanes smallint[], p_seqs bigint[],
     p_job_ids bigint[], p_run_leases bigint[], p_outcome "@schema@".outcome, p_details text[], p_tail bigint, p_now timestamptz)
 returns setof "@schema@".closing_verdict

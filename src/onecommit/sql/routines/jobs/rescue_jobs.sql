@@ -2,14 +2,14 @@
 -- attempt: the job is scheduled again, or ends in the dead letters when it was the last. At most p_limit a call,
 -- because advisory locks are finite. An attempt whose lock is held (a caller's commit may be in flight) is left for the
 -- next call. For maintenance. READ COMMITTED. Locks: schema (shared), worker (exclusive, try), attempts (try),
--- completion keys. Raises OC004, OC006, 40001.
+-- completion keys, lease rows, side and dependant rows. Raises OC004, OC006, 40001.
 create or replace function "@schema@".rescue_jobs(p_window_us bigint, p_limit integer, p_epoch bigint)
 returns table (rescued integer, more boolean, job_ids bigint[])
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_open record;
+    v_limit constant integer := least(p_limit, 500);
     v_lost integer[];
-    v_leases bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'rescue_jobs needs READ COMMITTED' using errcode = 'OC006';
@@ -20,7 +20,7 @@ begin
            array_agg(o.job_id) as job_ids, array_agg(o.run_lease) as run_leases,
            array_agg('rescued'::text) as outcomes, array_agg("@schema@".rescue_delay(o.attempt)) as delays,
            array_agg(o.code) as codes, array_agg(json_build_object('code', o.code)::text) as details, count(*)::integer as n
-    into v_open from "@schema@".open_claims(least(p_limit, 500)) o;
+    into v_open from (select * from "@schema@".open_claims(v_limit) union all select * from "@schema@".open_leases(v_limit)) o;
     rescued := v_open.n;
     if rescued > 0 then
         select coalesce(array_agg(c.item), '{}') into v_lost from "@schema@".close_attempts(v_open.chapters, v_open.lanes, v_open.seqs, v_open.job_ids,
@@ -33,10 +33,8 @@ begin
         where i.code = 'deadline_passed' order by 1, 2
         on conflict do nothing;
     end if;
-    v_leases := "@schema@".rescue_leases(least(p_limit, 500));
-    rescued := rescued + cardinality(v_leases);
-    job_ids := coalesce(job_ids, '{}') || v_leases;
-    more := rescued >= least(p_limit, 500);
+    job_ids := coalesce(job_ids, '{}');
+    more := rescued >= v_limit;
     if not more then
         perform "@schema@".forget_workers();
         perform "@schema@".enable_caller_owned();

@@ -18,6 +18,8 @@ begin
             select from unnest(p_keys) k where k is not null
             and not exists (select from "@schema@".unique_key u where u.key = k
                             and (u.held or u.keep_until > "@schema@".store_now())));
+        perform from "@schema@".unique_key u
+        where u.key = any (p_keys) and not u.held and u.keep_until <= "@schema@".store_now() order by u.key for update;
         delete from "@schema@".unique_key u
         where u.key = any (p_keys) and not u.held and u.keep_until <= "@schema@".store_now();
     end loop;

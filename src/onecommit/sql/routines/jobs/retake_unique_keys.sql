@@ -1,5 +1,5 @@
 -- Guarantee: dead letters named that had a unique key hold it again; returned are those whose key another job has, or
--- another of these with a lower id. Internal. Locks: dead_letter rows in id order, then unique_key rows in key order.
+-- another of these with a lower id. Internal, under the locks of these rows. Locks: unique_key rows in key order.
 create or replace function "@schema@".retake_unique_keys(p_job_ids bigint[]) returns bigint[]
 language plpgsql as $$
 declare
@@ -8,7 +8,7 @@ declare
 begin
     select array_agg(d.job_id) as job_ids, array_agg(decode(d.options ->> 'unique', 'hex')) as keys into v_keyed
     from (select * from "@schema@".dead_letter d where d.job_id = any (p_job_ids) and d.options ? 'unique'
-          order by d.job_id for update) d;
+          order by d.job_id) d;
     if v_keyed.job_ids is null then
         return '{}';
     end if;

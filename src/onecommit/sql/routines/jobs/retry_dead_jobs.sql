@@ -1,6 +1,6 @@
 -- Guarantee: each dead letter named waits in its queue again with its attempts given back: retried, or not_found. One
 -- with a unique key takes the key again; if another job has it, it stays a dead letter: key_held. For operator. Locks:
--- schema (shared), dead_letter rows, unique_key rows in key order, callback rows, (lane, generation) shared. Raises
+-- schema (shared), dead_letter rows in id order, unique_key rows in key order, callback rows, (lane, generation) shared. Raises
 -- OC004, OC007, 22023, 40001.
 create or replace function "@schema@".retry_dead_jobs(p_job_ids bigint[], p_actor text, p_reason text, p_epoch bigint)
 returns table (job_id bigint, result text)
@@ -14,7 +14,8 @@ begin
     perform "@schema@".enter_runtime(p_epoch);
     perform "@schema@".record_action('retry_dead_jobs', array_to_string(p_job_ids, ','), p_actor, p_reason);
     -- Of an end that was missed: a dependant goes by its parent's first end.
-    perform "@schema@".release_dependants(array(select d.job_id from "@schema@".dead_letter d where d.job_id = any (p_job_ids)), null);
+    perform "@schema@".release_dependants(array(select d.job_id from "@schema@".dead_letter d where d.job_id = any (p_job_ids)), '{}');
+    perform from "@schema@".dead_letter d where d.job_id = any (p_job_ids) order by d.job_id for update;
     v_refused := "@schema@".retake_unique_keys(p_job_ids);
     with taken as (
         delete from "@schema@".dead_letter d where d.job_id = any (p_job_ids) and d.job_id <> all (v_refused) returning d as job

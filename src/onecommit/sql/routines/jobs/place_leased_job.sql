@@ -1,7 +1,7 @@
--- Guarantee: the job of a materialized attempt goes where the outcome sends it: scheduled, dead letters, or nowhere
--- (and then its unique keys, progress and dependants are released). Internal.
-create or replace function "@schema@".place_job(p_lease "@schema@".lease, p_outcome "@schema@".outcome,
-    p_delay_us bigint, p_code text, p_detail text, p_now timestamptz) returns void
+-- Guarantee: the job of a materialized attempt goes where the outcome sends it: scheduled, dead letters, or nowhere.
+-- Returns whether that was its end: then the caller releases its unique keys, progress and dependants. Internal.
+create or replace function "@schema@".place_leased_job(p_lease "@schema@".lease, p_outcome "@schema@".outcome,
+    p_delay_us bigint, p_code text, p_detail text, p_now timestamptz) returns boolean
 language plpgsql as $$
 declare
     v_attempt constant smallint := p_lease.attempt + case when p_outcome = 'snoozed' then 0 else 1 end;
@@ -11,7 +11,7 @@ begin
         values (p_lease.job_id, p_now + coalesce(p_delay_us, 0) * interval '1 microsecond', p_lease.queue, p_lease.priority,
             p_lease.created_at, p_lease.run_lease, v_attempt, p_lease.max_attempts, p_lease.kind, p_lease.args, p_lease.options);
         perform pg_notify('@schema@', 's');
-        return;
+        return false;
     end if;
     if p_outcome in ('failed', 'discarded', 'rescued') then
         insert into "@schema@".dead_letter (job_id, died_at, outcome, code, detail, queue, priority, created_at, run_lease,
@@ -19,6 +19,5 @@ begin
         values (p_lease.job_id, p_now, p_outcome, p_code, p_detail::json, p_lease.queue, p_lease.priority, p_lease.created_at,
             p_lease.run_lease, v_attempt, p_lease.max_attempts, p_lease.kind, p_lease.args, p_lease.options);
     end if;
-    perform "@schema@".release_side(array[p_lease.job_id]);
-    perform "@schema@".release_dependants(array[p_lease.job_id], case when p_outcome in ('completed', 'cancelled') then p_outcome::text end);
+    return true;
 end $$;
