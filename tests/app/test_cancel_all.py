@@ -43,7 +43,8 @@ def send(app: App) -> Job:
 
 @pytest.fixture
 def pages_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(async_client, "_PAGE", 2)
+    monkeypatch.setattr(async_client, "_FIRST_PAGE", 2)
+    monkeypatch.setattr(async_client, "_LARGEST_PAGE", 2)
 
 
 async def enqueue(job: Any, count: int = 1) -> list[int]:
@@ -102,11 +103,23 @@ async def test_each_page_is_a_transaction_of_its_own(
     ids = await enqueue(send, 7)
     results = await app.jobs.cancel_all(queue="email", limit=5, **WHO)
     assert results == dict.fromkeys(ids[2:], JobResult.CANCELLED)
-    with database.connect() as owner:
-        subjects = [sorted(map(int, subject.split(","))) for (subject,) in owner.execute(ACTIONS)]
-    assert subjects == [ids[5:], ids[3:5], ids[2:3]]
+    assert transactions(database) == [ids[5:], ids[3:5], ids[2:3]]
     assert set((await app.jobs.cancel_all(queue="email", **WHO)).values()) == {JobResult.CANCELLED}
     assert await states(app) == {JobState.CANCELLED: 7}
+
+
+@pytest.mark.parametrize(("long", "sizes"), [(3600.0, [2, 4, 5, 1]), (0.0, [2, 1, 1, 1])])
+async def test_a_page_that_took_long_is_followed_by_a_smaller_one(
+    app: App, send: Job, database: StrictDatabase, monkeypatch: pytest.MonkeyPatch,
+    long: float, sizes: list[int],
+):  # fmt: skip
+    """So that no transaction holds its locks for long; otherwise they grow up to the largest."""
+    monkeypatch.setattr(async_client, "_FIRST_PAGE", 2)
+    monkeypatch.setattr(async_client, "_LARGEST_PAGE", 5)
+    monkeypatch.setattr(async_client, "_LONG", long)
+    await enqueue(send, 12)
+    await app.jobs.cancel_all(queue="email", limit=sum(sizes), **WHO)
+    assert list(map(len, transactions(database))) == sizes
 
 
 async def test_a_preview_does_nothing(app: App, send: Job, pages_of_two: None):
@@ -155,6 +168,12 @@ async def test_two_at_once_do_not_deadlock(app: App, send: Job, database: Strict
     assert held.job_id not in cancelled
     left = await app.jobs.cancel_all(kind="send", **WHO)
     assert (await states(app)).keys() <= {JobState.CANCELLED, JobState.DEAD}, left
+
+
+def transactions(database: StrictDatabase) -> list[list[int]]:
+    """The jobs of each, in the order in which they committed."""
+    with database.connect() as owner:
+        return [sorted(map(int, subject.split(","))) for (subject,) in owner.execute(ACTIONS)]
 
 
 async def waits(database: StrictDatabase, count: int) -> bool:

@@ -256,6 +256,20 @@ def test_the_newest_jobs_are_listed_without_reading_the_ring(
     session.drain()
 
 
+def test_jobs_are_told_by_their_tags_before_they_are_looked_up(ring: Ring, session: Engine):
+    """Each look-up reads blocks of the ring: a tag that no job has is answered without any."""
+    session.enqueue(10, options={"tags": ["import"]})
+    summarize(ring)
+    with watched(session) as plans:
+        found = session.call(
+            "unfinished_jobs", p_states=["ready"], p_queue=None, p_kind=None, p_tags=["other"], p_limit=5, p_before=None,
+        )  # fmt: skip
+    assert found == []
+    assert plans.on("jobs_between") != []
+    assert plans.on("job_views") == []
+    session.drain()
+
+
 def test_unfinished_jobs_are_found_without_reading_the_ring(ring: Ring, session: Engine):
     """As the newest ready ones are, whatever other states are asked for as well."""
     session.enqueue(10)

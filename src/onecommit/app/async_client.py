@@ -1,5 +1,6 @@
 """Looking at jobs, queues, workers and the ring, and operating them."""
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onecommit.app.async_follow_ups import AsyncClosedJobs
@@ -18,8 +19,10 @@ from onecommit.errors import InvalidArgument
 from onecommit.store.async_store import AsyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
-_PAGE = 100
+_FIRST_PAGE, _LARGEST_PAGE = 10, 100
 """Jobs that are cancelled in one transaction; it holds the lock of each until it commits."""
+_LONG = 1.0
+"""Seconds after which a page was too large: many rows that autovacuum has not seen make each look-up slow."""
 _MOST = 10_000
 
 
@@ -97,8 +100,9 @@ class AsyncJobs:
     ) -> Mapping[JobId, JobResult]:
         """Cancel the newest jobs that have not finished and are all that is given.
 
-        Each hundred of them is looked for and then cancelled in one transaction, with their follow-ups; after
-        an error what was committed before stays. A job that ends in between is answered `already_finished`.
+        Up to a hundred of them are looked for and then cancelled in one transaction, with their follow-ups;
+        after an error what was committed before stays. A job that ends in between is answered
+        `already_finished`.
 
         Args:
             queue: Only of this queue.
@@ -117,8 +121,10 @@ class AsyncJobs:
         store = await self._stores.async_store()
         results: dict[JobId, JobResult] = {}
         before: int | None = None
+        size = _FIRST_PAGE
         while left := limit - len(results):
-            page = min(left, _PAGE)
+            page = min(left, size)
+            began = time.monotonic()
             call = operators.unfinished_jobs(
                 states=states, queue=queue, kind=kind, tags=tags, limit=page, before=before
             )
@@ -130,6 +136,7 @@ class AsyncJobs:
             if len(found) < page:
                 break
             before = found[-1]
+            size = _next_size(size, took=time.monotonic() - began)
         return results
 
 
@@ -253,6 +260,10 @@ async def _on_jobs(
     store = await stores.async_store()
     call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return await store.run(call)
+
+
+def _next_size(size: int, *, took: float) -> int:
+    return max(1, size // 2) if took > _LONG else min(2 * size, _LARGEST_PAGE)
 
 
 def _check_selection(*selected: object, limit: int, preview: bool) -> None:

@@ -1,6 +1,7 @@
 # Generated from async_client.py by tools/generate_sync.py: edit that file, then `make sync`.
 """Looking at jobs, queues, workers and the ring, and operating them."""
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from onecommit.app.registration import Registry
@@ -19,8 +20,10 @@ from onecommit.errors import InvalidArgument
 from onecommit.store.sync_store import SyncStoreTransaction
 from onecommit.telemetry.events import log_event
 
-_PAGE = 100
+_FIRST_PAGE, _LARGEST_PAGE = 10, 100
 """Jobs that are cancelled in one transaction; it holds the lock of each until it commits."""
+_LONG = 1.0
+"""Seconds after which a page was too large: many rows that autovacuum has not seen make each look-up slow."""
 _MOST = 10_000
 
 
@@ -98,8 +101,9 @@ class SyncJobs:
     ) -> Mapping[JobId, JobResult]:
         """Cancel the newest jobs that have not finished and are all that is given.
 
-        Each hundred of them is looked for and then cancelled in one transaction, with their follow-ups; after
-        an error what was committed before stays. A job that ends in between is answered `already_finished`.
+        Up to a hundred of them are looked for and then cancelled in one transaction, with their follow-ups;
+        after an error what was committed before stays. A job that ends in between is answered
+        `already_finished`.
 
         Args:
             queue: Only of this queue.
@@ -118,8 +122,10 @@ class SyncJobs:
         store = self._stores.sync_store()
         results: dict[JobId, JobResult] = {}
         before: int | None = None
+        size = _FIRST_PAGE
         while left := limit - len(results):
-            page = min(left, _PAGE)
+            page = min(left, size)
+            began = time.monotonic()
             call = operators.unfinished_jobs(
                 states=states, queue=queue, kind=kind, tags=tags, limit=page, before=before
             )
@@ -131,6 +137,7 @@ class SyncJobs:
             if len(found) < page:
                 break
             before = found[-1]
+            size = _next_size(size, took=time.monotonic() - began)
         return results
 
 
@@ -254,6 +261,10 @@ def _on_jobs(
     store = stores.sync_store()
     call = operators.on_jobs(routine, job_ids, actor=actor, reason=reason, epoch=store.epoch)
     return store.run(call)
+
+
+def _next_size(size: int, *, took: float) -> int:
+    return max(1, size // 2) if took > _LONG else min(2 * size, _LARGEST_PAGE)
 
 
 def _check_selection(*selected: object, limit: int, preview: bool) -> None:

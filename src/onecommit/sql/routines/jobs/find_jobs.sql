@@ -21,11 +21,11 @@ begin
         return query
             select v.* from (
                 select distinct b.job_id from unnest(p_states) s (state)
-                cross join lateral "@schema@".jobs_between(s.state, p_queue, p_kind, v_before - v_step, v_before) b
+                cross join lateral "@schema@".jobs_between(s.state, p_queue, p_kind, p_tags, v_before - v_step, v_before) b
                 order by b.job_id desc
             ) n
             cross join lateral "@schema@".get_job(n.job_id) v
-            where (v_any or v.state = any (p_states)) and (p_tags is null or (v.options::jsonb -> 'tags') ?& p_tags)
+            where v_any or v.state = any (p_states)
             order by n.job_id desc limit v_left;
         get diagnostics v_found = row_count;
         v_left := v_left - v_found;
