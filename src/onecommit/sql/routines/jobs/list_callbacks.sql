@@ -14,10 +14,12 @@ begin
     return query
         with waiting as materialized (
             select c.* from "@schema@".callback c
+            left join "@schema@".lease l on l.job_id = c.job_id and l.run_lease = c.run_lease
             where c.resolution is null and (p_job_id is null or c.job_id = p_job_id) and (p_before is null or c.job_id < p_before)
               -- Without a name it ends with its attempt.
-              and (c.name is not null or exists (
-                select from "@schema@".lease l where l.job_id = c.job_id and l.run_lease = c.run_lease))
+              and (c.name is not null or l.job_id is not null)
+              -- By the lease where there is one, which spares most look-ups.
+              and (p_queue is null or coalesce(l.queue, p_queue) = p_queue) and (p_kind is null or coalesce(l.kind, p_kind) = p_kind)
         ), jobs as materialized (
             select v.job_id, v.queue, v.kind, v.state, v.attempt
             from (select distinct c.job_id from waiting c order by c.job_id desc) n
