@@ -62,15 +62,36 @@ def grid(text: str) -> dict[str, list[str]]:
     return {event: cells for event, *cells in rows}
 
 
+PERMIT = """
+insert into onecommit.effect_permit (
+    work_id, scope_id, attempt, lease_generation, scope_generation, epoch, lease_owner, activity_id, outcome, granted_at,
+    invocation_admitted_at)
+values (1, 'tenant-1', 1, 1, 1, %s, 1, gen_random_uuid(), %s, now(), %s)
+"""
+
+
+@pytest.mark.parametrize("attempt", [1, 2], ids=["current", "earlier"])
 @pytest.mark.parametrize("outcome", grid(MAY_HAVE_HAD_EFFECT))
-def test_which_permits_may_have_had_an_effect(store: Store, outcome: str):
-    """Those of which nothing is known, and open ones that were admitted, or may have been before a promotion."""
-    found = [
-        ask(store, "onecommit.may_have_had_effect(%s, %s, %s, 2)", outcome, admitted, epoch)
-        for epoch in (2, 1)
-        for admitted in (None, after(0))
-    ]
-    assert ["ny"[may_have] for may_have in found] == grid(MAY_HAVE_HAD_EFFECT)[outcome]
+def test_which_permits_may_have_had_an_effect(store: Store, outcome: str, attempt: int):
+    """Those of which nothing is known, and open ones that were admitted, or may have been before a promotion.
+
+    Whoever asks is told the same.
+    """
+    item = work(epoch=2, attempt=attempt, lease_generation=attempt)
+    situations = [(epoch, admitted) for epoch in (2, 1) for admitted in (None, after(0))]
+    for (epoch, admitted), cell in zip(situations, grid(MAY_HAVE_HAD_EFFECT)[outcome], strict=True):
+        expected = cell == "y"
+        store.observer.execute("delete from onecommit.effect_permit")
+        store.observer.execute(PERMIT, (epoch, outcome, admitted))
+        sight = f"onecommit.see_permits({POPULATED}, 2)"
+        is_current = attempt == 1 and outcome == "granted"
+        assert ask(store, "(" + sight + ").admitted", item) == (expected and is_current)
+        assert ask(store, "(" + sight + ").others", item) == (expected and not is_current)
+        assert (ask(store, "(" + sight + ").granted", item) is not None) == is_current
+        assert ask(store, "onecommit.has_unresolved(1, 2)") == expected
+        assert ask(store, "onecommit.count_unresolved(1, 2)") == expected
+        newest = "(onecommit.unresolved_permit(1, 2)).permit_id is not null"
+        assert ask(store, newest) == expected
 
 
 def expected_end(letter: str, safety: str) -> str:
