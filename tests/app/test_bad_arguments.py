@@ -151,6 +151,26 @@ WORKS = [
 ]
 
 
+def test_no_method_is_left_out():
+    """Whatever takes an argument stands in a table here, or in `tests.bad_calls`."""
+    app = App("host=127.0.0.1")
+    clients = [name for name, value in vars(app).items() if is_client(value)]
+    assert {"jobs", "queues", "callbacks", "works"} <= set(clients)
+    taking = {
+        f"{client}.{name}"
+        for client in clients
+        for name, method in inspect.getmembers(getattr(app, client), inspect.ismethod)
+        if not name.startswith("_") and inspect.signature(method).parameters
+    }
+    elsewhere = {f"callbacks.{name}" for name in ("resume", "complete", "fail", "retry", "in_tx")}
+    assert taking - elsewhere == {method.path for method in (*JOBS, *WORKS)}
+
+
+def is_client(value: object) -> bool:
+    """Whether it is a part of the App that reaches the store."""
+    return any(kind.__module__.startswith("onecommit.app.async_") for kind in type(value).__mro__)
+
+
 @pytest.fixture(scope="module")
 def database(postgres: Cluster) -> Iterator[StrictDatabase]:
     """One strict store for the module: nothing is to be written."""

@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from onecommit.cli.application import load_app
+from onecommit.cli.capabilities import COMMANDS
 
 from tests.cli.conftest import MODULES, Program, everything
 from tests.clusters import MAJORS, Clusters
@@ -78,6 +79,7 @@ TABLE: list[tuple[tuple[str, ...], dict[str | None, tuple[str, ...]]]] = [
     (("scope", "disable", "s", "--yes", *ON_WORK), {"--generation": IDS}),
     (("status",), {"--schema": ("", "pg_x", 'a"b', "x" * 64, BYTES), "--dsn-file": ("/nowhere", "/", "")}),
     (("doctor",), {"--schema": ("", "pg_x", 'a"b', "x" * 64, BYTES), "--dsn-file": ("/nowhere", "/", "")}),
+    *(((name,), {"--schema": ("", 'a"b', "x" * 64, BYTES)}) for name in ("workers", "ring")),
     (("queue", "list"), {"--schema": ("", 'a"b', "x" * 64, BYTES), "--dsn-file": ("/nowhere", "/", "")}),
     (("migrate",), {"--from": NUMBERS[:6], "--wait": SECONDS, "--store-id": ("abc", "", BYTES), "--schema": ("", "pg_x")}),
     (("migrate", "--script"), {"--from": (*IDS, "999", "-1")}),
@@ -113,6 +115,13 @@ TABLE: list[tuple[tuple[str, ...], dict[str | None, tuple[str, ...]]]] = [
     (("embedded", "stop"), {"--mode": ("lost", "")}),
     (("embedded", "dsn"), {"--data-dir": ("/dev/null", "/nowhere", "")}),
 ]  # fmt: skip
+
+
+def test_no_command_is_left_out():
+    """Each stands in the table, but for those that take hardly anything, or everything."""
+    groups = {command.split()[0] for command in COMMANDS if " " in command}
+    listed = {" ".join(right[: 2 if right[0] in groups else 1]) for right, _ in TABLE}
+    assert COMMANDS.keys() - listed == {"embedded status", "embedded psql"}
 
 
 @pytest.fixture(scope="module")
