@@ -1,17 +1,16 @@
 """Looking through the connection of a test."""
 
 from onecommit.calls.views import get_job, list_jobs
-from onecommit.domain.job import JobState, JobView
+from onecommit.domain.job import UNFINISHED, JobView
 from onecommit.drivers.driver import AsyncDriver
 
 MOST_JOBS = 1_000
 """As many as one call lists."""
-_ENDED = (JobState.COMPLETED, JobState.CANCELLED, JobState.DEAD)
 
 
 async def async_enqueued(kind: str, driver: AsyncDriver) -> list[JobView]:
     """The newest jobs of the kind that have not ended, the oldest of them first."""
     call = list_jobs(state=None, queue=None, kind=kind, limit=MOST_JOBS, before=None)
-    listed = [job.job_id for job in await driver.run(call) if job.state not in _ENDED]
+    listed = [job.job_id for job in await driver.run(call) if job.state in UNFINISHED]
     found = [await driver.run(get_job(job_id)) for job_id in reversed(listed)]
     return [job for job in found if job is not None]

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from onecommit.app.app import App
 from onecommit.app.job import Job
-from onecommit.domain.job import JobState, JobView
+from onecommit.domain.job import UNFINISHED, JobView
 from onecommit.drivers.driver import (
     AsyncCallerConnection,
     SyncCallerConnection,
@@ -16,14 +16,7 @@ from onecommit.drivers.driver import (
 from onecommit.testing.async_jobs import MOST_JOBS, async_enqueued
 from onecommit.testing.sync_jobs import sync_enqueued
 
-_LEFT = (
-    JobState.RUNNING,
-    JobState.WAITING,
-    JobState.READY,
-    JobState.SCHEDULED,
-    JobState.BLOCKED,
-)
-_WHO = {"actor": "tests", "reason": "left by a test"}
+_ACTOR, _REASON = "tests", "left by a test"
 
 
 @overload
@@ -39,7 +32,7 @@ def enqueued(
     enqueued, in whichever queue. Awaited for an async one. At most the newest 1,000.
     """
     kind, schema = job.definition.kind, job.schema
-    if is_async_connection(connection):
+    if is_async_connection(connection):  # which no type can say: both kinds have the same methods
         return async_enqueued(kind, async_driver_for(connection, schema=schema))  # type: ignore[arg-type]
     return sync_enqueued(kind, sync_driver_for(connection, schema=schema))  # type: ignore[arg-type]
 
@@ -50,8 +43,7 @@ def discard_jobs(app: App) -> None:
     For a store that only tests use. It blocks, and closes the connections of `app.sync`.
     """
     with app.sync as client:
-        for state in _LEFT:
-            while jobs := client.jobs.list(state=state, limit=MOST_JOBS):
-                client.jobs.cancel_many([job.job_id for job in jobs], **_WHO)
+        while client.jobs.cancel_all(states=UNFINISHED, actor=_ACTOR, reason=_REASON):
+            pass
         while dead := client.dead_letters.list(limit=MOST_JOBS):
-            client.dead_letters.purge([job.job_id for job in dead], **_WHO)
+            client.dead_letters.purge([job.job_id for job in dead], actor=_ACTOR, reason=_REASON)
