@@ -19,17 +19,6 @@ from onecommit.domain.worker import WorkerLoad, WorkerView
 T = TypeVar("T")
 
 _JOB_COLUMNS = JobView.__struct_fields__
-_QUEUE_COLUMNS = (
-    "queue",
-    "paused",
-    "lanes",
-    "ready",
-    "scheduled",
-    "dead",
-    "running",
-    "caller_owned",
-    "blocked",
-)
 _JSON_COLUMNS = ("args", "options", "progress", "detail")
 
 
@@ -49,7 +38,7 @@ LIST_JOBS = Routine(
     },
     _JOB_COLUMNS,
 )
-LIST_QUEUES = Routine("list_queues", {}, _QUEUE_COLUMNS)
+LIST_QUEUES = Routine("list_queues", {}, _names(QueueView))
 FINALIZATION_STATUS = Routine(
     "finalization_status",
     {},
@@ -99,7 +88,7 @@ def list_jobs(
 
 def list_queues() -> Call[list[QueueView]]:
     """Every queue and what lies in it."""
-    return Call(LIST_QUEUES, (), _read_queues)
+    return Call(LIST_QUEUES, (), lambda rows: list(_read_each(QueueView, rows)))
 
 
 def finalization_status() -> Call[list[QueueFinalization]]:
@@ -176,10 +165,6 @@ def _view_of(row: Sequence[Any]) -> JobView:
         if fields[name] is not None:
             fields[name] = msgspec.json.decode(fields[name])
     return msgspec.convert(fields, JobView)
-
-
-def _read_queues(rows: Rows) -> list[QueueView]:
-    return [QueueView(**dict(zip(_QUEUE_COLUMNS, row, strict=True))) for row in rows]
 
 
 def _read_finalization(rows: Rows) -> list[QueueFinalization]:

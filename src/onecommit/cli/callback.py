@@ -11,7 +11,7 @@ from onecommit.cli.application import AppOption, open_app
 from onecommit.cli.database import DsnFileOption, SchemaOption
 from onecommit.cli.job import KindOption, QueueOption
 from onecommit.cli.operating import NOT_DONE, BeforeOption, JsonOption, LimitOption, run
-from onecommit.cli.printing import print_json, print_table
+from onecommit.cli.printing import print_json, print_views
 from onecommit.domain.callback import CallbackAnswer
 from onecommit.schema import DEFAULT_SCHEMA
 
@@ -54,10 +54,7 @@ def list_callbacks(
             job_id=job, queue=queue, kind=kind, limit=limit, before=before
         ),
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_table(found, _COLUMNS)
+    print_views(found, _COLUMNS, as_json=as_json)
 
 
 @callback_commands.command("resume")

@@ -53,6 +53,14 @@ def print_jobs(jobs: Sequence[JobView], *, as_json: bool) -> None:
         print_table(jobs, _JOB_COLUMNS)
 
 
+def print_views(views: Any, names: tuple[str, ...], *, as_json: bool) -> None:
+    """A list of views: as JSON whole, else these columns."""
+    if as_json:
+        print_json(views)
+    else:
+        print_table(views, names)
+
+
 def print_table(rows: Any, names: tuple[str, ...]) -> None:
     """The rows under these names, as wide as their texts where nobody looks at a terminal."""
     table = Table(*names, box=box.SIMPLE)

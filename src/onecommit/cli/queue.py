@@ -11,7 +11,7 @@ from onecommit.app.async_client import AsyncQueues
 from onecommit.cli.application import AppOption, open_app
 from onecommit.cli.database import ActorOption, DsnFileOption, SchemaOption
 from onecommit.cli.operating import JsonOption, ReasonOption, run
-from onecommit.cli.printing import print_fields, print_json, print_table, text_of
+from onecommit.cli.printing import print_fields, print_json, print_table, print_views, text_of
 from onecommit.domain.queue import QueueFinalization, QueueView
 from onecommit.domain.worker import WorkerView
 from onecommit.errors import StateRefused
@@ -40,10 +40,7 @@ def list_queues(
     found = run(
         open_app(app, schema=schema, dsn_file=dsn_file), lambda opened: opened.queues.list()
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_table(found, _COLUMNS)
+    print_views(found, _COLUMNS, as_json=as_json)
 
 
 @queue_commands.command("show")

@@ -8,7 +8,7 @@ import typer
 from onecommit.cli.application import AppOption, open_app
 from onecommit.cli.database import DsnFileOption, SchemaOption
 from onecommit.cli.operating import BeforeOption, JsonOption, LimitOption, WorkIdArgument, run
-from onecommit.cli.printing import print_fields, print_json, print_table
+from onecommit.cli.printing import print_fields, print_json, print_table, print_views
 from onecommit.domain.work import WorkState
 from onecommit.domain.work_view import WorkAction, WorkView
 from onecommit.errors import WorkNotFound
@@ -67,10 +67,7 @@ def list_work(
             before=before,
         ),
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_table(found, _COLUMNS)
+    print_views(found, _COLUMNS, as_json=as_json)
 
 
 def show(
@@ -124,7 +121,4 @@ def counts(
             scope=scope, contract=contract, by_scope=by_scope, limit=limit
         ),
     )
-    if as_json:
-        print_json(found)
-    else:
-        print_table(found, ("scope", *_COUNTS) if by_scope else _COUNTS)
+    print_views(found, ("scope", *_COUNTS) if by_scope else _COUNTS, as_json=as_json)
