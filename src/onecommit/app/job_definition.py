@@ -13,6 +13,7 @@ from onecommit.app.context import (
     SyncCallerOwnedJobContext,
     SyncJobContext,
 )
+from onecommit.domain.arguments import is_whole
 from onecommit.domain.attempt import Attempt
 from onecommit.domain.payload import Payload, encode_result
 from onecommit.domain.queue import PRIORITIES, checked_name
@@ -100,9 +101,11 @@ def check_bounds(
     unique: Unique | None,
 ) -> None:
     """Raise for an option outside of what the store accepts, by its name."""
-    if priority is not None and not _is_whole(priority, within=PRIORITIES):
+    if priority is not None and not (is_whole(priority) and priority in PRIORITIES):
         raise InvalidArgument("`priority` is not 1, 2, 3 or 4", field="priority")
-    if max_attempts is not None and not _is_whole(max_attempts, within=range(1, MOST_ATTEMPTS + 1)):
+    if max_attempts is not None and not (
+        is_whole(max_attempts) and max_attempts in range(1, MOST_ATTEMPTS + 1)
+    ):
         raise InvalidArgument(
             f"`max_attempts` is not between 1 and {MOST_ATTEMPTS}", field="max_attempts"
         )
@@ -112,7 +115,3 @@ def check_bounds(
         raise InvalidArgument(
             "`unique` is not a Unique", field="unique", remedy='Write Unique(by=("to",)).'
         )
-
-
-def _is_whole(number: object, *, within: range) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number in within

@@ -1,6 +1,7 @@
 """What is common to the arguments of all methods: texts, whole numbers and flags that the store can be given."""
 
 import re
+from typing import TypeGuard
 
 from onecommit.errors import InvalidArgument
 
@@ -19,6 +20,16 @@ def checked_text(value: object, *, field: str) -> str:
             field=field,
         )
     return value
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether it counts something; True and False are numbers only to Python."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """The same of what is measured."""
+    return is_whole(value) or isinstance(value, float)
 
 
 def checked_number(value: object, *, field: str, bits: int = BIGINT) -> int:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from onecommit.domain.arguments import is_number
 from onecommit.domain.times import microseconds
 from onecommit.errors import InvalidArgument
 
@@ -27,11 +28,11 @@ class Retry:
         for field, duration in (("first", self.first), ("longest", self.longest)):
             if microseconds(duration, field=field) is None:
                 raise InvalidArgument(f"`{field}` is missing", field=field)
-        if not _is_number(self.factor) or not 1 <= self.factor <= 1000:  # noqa: PLR2004
+        if not is_number(self.factor) or not 1 <= self.factor <= 1000:  # noqa: PLR2004 - the message names the bounds
             raise InvalidArgument("`factor` is not between 1 and 1000", field="factor")
         if self.longest > LONGEST_DELAY:
             raise InvalidArgument("`longest` is not between 0 and 24 hours", field="longest")
-        if not _is_number(self.jitter) or not 0 <= self.jitter <= 1:
+        if not is_number(self.jitter) or not 0 <= self.jitter <= 1:
             raise InvalidArgument("`jitter` is not between 0 and 1", field="jitter")
 
     def delay_us(self, attempt: int, *, chance: float) -> int:
@@ -42,10 +43,6 @@ class Retry:
         except OverflowError:
             delay = longest
         return int(delay * (1 - self.jitter * chance))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 DEFAULT_RETRY = Retry()

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from onecommit.domain.arguments import is_number
 from onecommit.errors import InvalidArgument
 
 LONGEST_DURATION = timedelta(days=36_525)
@@ -24,7 +25,7 @@ def microseconds(duration: timedelta | None, *, field: str) -> int | None:
 
 def checked_seconds(seconds: object, *, field: str) -> float:
     """A time in seconds above zero, or an error that names the field."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+    if not is_number(seconds):
         raise InvalidArgument(f"`{field}` is not a number of seconds", field=field)
     if not 0 < seconds <= LONGEST_DURATION.total_seconds():
         raise InvalidArgument(f"`{field}` is not above 0 and at most 100 years", field=field)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from onecommit.app.app import DEFAULT_CONCURRENCY, DEFAULT_WORK_CONCURRENCY
-from onecommit.domain.arguments import checked_count, checked_text
+from onecommit.domain.arguments import checked_count, checked_text, is_whole
 from onecommit.domain.queue import checked_name
 from onecommit.domain.times import checked_seconds
 from onecommit.domain.work_identifier import checked_identifier
@@ -143,8 +143,7 @@ def _check_queue(queue: object, concurrency: object) -> None:
 
 
 def _check_address(port: object, host: object) -> None:
-    number = isinstance(port, int) and not isinstance(port, bool)
-    if port is not None and not (number and port in range(_PORTS)):
+    if port is not None and not (is_whole(port) and port in range(_PORTS)):
         raise InvalidArgument(
             f"`metrics_port` is not a whole number below {_PORTS}", field="metrics_port"
         )
@@ -155,8 +154,7 @@ def _check_address(port: object, host: object) -> None:
 
 
 def _check_concurrency(concurrency: object, *, field: str) -> None:
-    number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
-    if not number or concurrency not in range(1, MAX_CONCURRENCY + 1):
+    if not is_whole(concurrency) or concurrency not in range(1, MAX_CONCURRENCY + 1):
         raise InvalidArgument(
             f"the concurrency in `{field}` is not a whole number from 1 to {MAX_CONCURRENCY}",
             field=field,
